@@ -1,0 +1,54 @@
+// Half-open byte ranges: the unit in which refrain knows what is good (M1).
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace refrain {
+
+/// The bytes [begin, end) of an allocation or a region. Empty when begin == end.
+struct ByteRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  [[nodiscard]] constexpr std::uint64_t size() const noexcept { return end - begin; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return begin >= end; }
+  [[nodiscard]] constexpr bool overlaps(ByteRange other) const noexcept {
+    return begin < other.end && other.begin < end;
+  }
+  [[nodiscard]] constexpr bool contains(ByteRange other) const noexcept {
+    return begin <= other.begin && other.end <= end;
+  }
+  friend constexpr auto operator<=>(const ByteRange&, const ByteRange&) noexcept = default;
+};
+
+/// The bytes that both have; empty when they have none in common.
+constexpr ByteRange intersection(ByteRange a, ByteRange b) noexcept {
+  const ByteRange both{std::max(a.begin, b.begin), std::min(a.end, b.end)};
+  return both.empty() ? ByteRange{} : both;
+}
+
+/// A set of bytes kept as sorted ranges that neither overlap nor touch.
+class ByteRangeSet {
+ public:
+  ByteRangeSet() = default;
+
+  void add(ByteRange range);
+  void remove(ByteRange range);
+
+  /// The parts of `range` that are not in the set, in order.
+  [[nodiscard]] std::vector<ByteRange> missing(ByteRange range) const;
+
+  [[nodiscard]] bool contains(ByteRange range) const { return missing(range).empty(); }
+  [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
+  [[nodiscard]] const std::vector<ByteRange>& ranges() const noexcept { return ranges_; }
+
+  friend bool operator==(const ByteRangeSet&, const ByteRangeSet&) = default;
+
+ private:
+  std::vector<ByteRange> ranges_;
+};
+
+}  // namespace refrain

@@ -1,0 +1,54 @@
+// How many threads a kernel is launched with, in CUDA's terms: a grid of blocks of threads.
+#pragma once
+
+#include <cstdint>
+
+#include "refrain/base/where.hpp"
+
+namespace refrain {
+
+struct Dim3 {
+  std::uint32_t x = 1;
+  std::uint32_t y = 1;
+  std::uint32_t z = 1;
+
+  [[nodiscard]] constexpr bool empty() const noexcept { return x == 0 || y == 0 || z == 0; }
+  friend constexpr bool operator==(const Dim3&, const Dim3&) noexcept = default;
+};
+
+/// A launch's extent. `grid(n)` and `grid(blocks, threads)` note where they were called, which is
+/// where the launch will be said to have been issued.
+struct Grid {
+  Dim3 blocks;
+  Dim3 threads;                    ///< In one block.
+  std::uint32_t shared_bytes = 0;  ///< Dynamic shared memory of one block.
+  Where where{};
+
+  /// A launch of no threads, which is no work at all (O11).
+  [[nodiscard]] constexpr bool empty() const noexcept { return blocks.empty() || threads.empty(); }
+  /// Compares the extent and not the place.
+  friend constexpr bool operator==(const Grid& a, const Grid& b) noexcept {
+    return a.blocks == b.blocks && a.threads == b.threads && a.shared_bytes == b.shared_bytes;
+  }
+};
+
+/// At least `threads` threads in a row, in blocks of 256. A kernel whose work does not fill the
+/// last block looks at its own sizes. `threads` is at most 2^31 - 1 blocks' worth; more gives an
+/// empty grid's opposite, a grid that the device refuses.
+constexpr Grid grid(std::uint64_t threads, Where where = Where::here()) noexcept {
+  constexpr std::uint64_t kBlock = 256;
+  const std::uint64_t blocks = threads / kBlock + (threads % kBlock != 0 ? 1 : 0);
+  const std::uint64_t most = 0xFFFFFFFFU;
+  return Grid{{static_cast<std::uint32_t>(blocks < most ? blocks : most), 1, 1},
+              {static_cast<std::uint32_t>(kBlock), 1, 1},
+              0,
+              where};
+}
+
+/// `blocks` blocks of `threads` threads each.
+constexpr Grid grid(Dim3 blocks, Dim3 threads, std::uint32_t shared_bytes = 0,
+                    Where where = Where::here()) noexcept {
+  return Grid{blocks, threads, shared_bytes, where};
+}
+
+}  // namespace refrain

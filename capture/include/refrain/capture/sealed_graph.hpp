@@ -1,0 +1,99 @@
+// A sealed graph: nodes over regions, and the order that their bytes ask for. It knows no device,
+// no memory and no address, and never changes; it is what a file holds.
+//
+// What must stay true: there is no SealedGraph that breaks a rule of its structure. Sealing and
+// loading both go through `make`, which checks everything and derives the order itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "refrain/base/result.hpp"
+#include "refrain/capture/kernel_signature.hpp"
+#include "refrain/capture/node.hpp"
+#include "refrain/capture/region.hpp"
+
+namespace refrain {
+
+/// What a graph is made of, before anybody has checked it. Slices point into the flat tables.
+struct GraphParts {
+  std::string name;
+  std::vector<KernelSignature> kernels;
+  std::vector<Region> regions;
+  std::vector<Node> nodes;                 ///< `dependencies` is left empty; `make` derives it.
+  std::vector<Argument> arguments;
+  std::vector<std::byte> parameter_bytes;
+};
+
+/// Immutable; safe to share; copying shares.
+class SealedGraph {
+ public:
+  /// Checks `parts` and derives edges, external reads and write sets. Refuses, naming the node or
+  /// region: an index, range or slice out of bounds; a region without bytes or with a name twice;
+  /// a start of the wrong size; a constant without bytes or written; a block or a set of arguments
+  /// that is not its kernel's; a copy between sizes or onto itself; a pattern that does not fit.
+  static Result<SealedGraph> make(GraphParts parts);
+
+  [[nodiscard]] const std::string& name() const noexcept { return body_->parts.name; }
+  [[nodiscard]] std::span<const KernelSignature> kernels() const noexcept {
+    return body_->parts.kernels;
+  }
+  [[nodiscard]] std::span<const Region> regions() const noexcept { return body_->parts.regions; }
+  [[nodiscard]] std::span<const Node> nodes() const noexcept { return body_->parts.nodes; }
+
+  [[nodiscard]] std::span<const Argument> arguments(const Node& node) const noexcept {
+    return std::span(body_->parts.arguments)
+        .subspan(node.arguments.first, node.arguments.count);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> dependencies(const Node& node) const noexcept {
+    return std::span(body_->dependencies)
+        .subspan(node.dependencies.first, node.dependencies.count);
+  }
+  /// The parameter block of a kernel node, addresses zero.
+  [[nodiscard]] std::span<const std::byte> block(const KernelCall& call) const noexcept {
+    return std::span(body_->parts.parameter_bytes).subspan(call.block.first, call.block.count);
+  }
+
+  /// What is read before any of the graph's own nodes has written it; constants left out.
+  [[nodiscard]] std::span<const RegionBytes> external_reads() const noexcept {
+    return body_->external_reads;
+  }
+  /// The union of what its nodes write, sorted by region.
+  [[nodiscard]] std::span<const RegionBytes> writes() const noexcept { return body_->writes; }
+  /// Those of `writes` that are not read first: what a refused replay may claim (P2).
+  [[nodiscard]] std::span<const RegionBytes> fresh_writes() const noexcept {
+    return body_->fresh_writes;
+  }
+  /// The regions of host bytes that the recording holds (C14).
+  [[nodiscard]] std::vector<std::uint32_t> frozen() const;
+
+  /// The region of that name.
+  [[nodiscard]] std::optional<std::uint32_t> region(std::string_view name) const noexcept;
+
+  /// What a node is called: its kernel's name, "copy" or "fill".
+  [[nodiscard]] std::string_view node_name(const Node& node) const noexcept;
+
+  /// Why this graph cannot be saved: one sentence a region that nobody said the role of. Empty
+  /// when it can.
+  [[nodiscard]] std::vector<std::string> not_portable() const;
+
+ private:
+  struct Body {
+    GraphParts parts;
+    std::vector<std::uint32_t> dependencies;
+    std::vector<RegionBytes> external_reads;
+    std::vector<RegionBytes> writes;
+    std::vector<RegionBytes> fresh_writes;
+  };
+  explicit SealedGraph(std::shared_ptr<const Body> body) noexcept : body_(std::move(body)) {}
+
+  std::shared_ptr<const Body> body_;
+};
+
+}  // namespace refrain

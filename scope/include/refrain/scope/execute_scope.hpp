@@ -1,0 +1,165 @@
+// One scope around one unit of device work: it decides whether an input can be trusted, claims
+// what the work writes, and settles that claim however the work ends.
+//
+// A scope is opened in one of two ways and is one or the other before it exists (O1): `over`
+// enters whatever the write set carries, `launching` looks at the inputs and skips when one of
+// them carries a failure. The body is a closure, so no early return can forget the exit (E3), and
+// an exit neither throws nor allocates.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <span>
+#include <utility>
+
+#include "refrain/scope/failure_table.hpp"
+#include "refrain/scope/outcome.hpp"
+#include "refrain/scope/write_set.hpp"
+
+namespace refrain {
+
+/// What keeps the claims: the device's table, or the overlay of a window (C8).
+template <class Store>
+concept FailureStore = requires(Store store, std::span<const BufferBinding> bindings,
+                                const FoundFailure& found, const Skip& skip, OpenScope& scope,
+                                const Error* error) {
+  { store.read_failure(bindings) } noexcept -> std::same_as<FoundFailure>;
+  { store.enter_write(scope) } noexcept;
+  { store.propagate(found, skip, bindings) } noexcept;
+  { store.exit_write(scope, error) } noexcept;
+};
+
+/// What a scope opens on. A stream is one: `write_streams()` is where claims go,
+/// `capturing()` the window that records its work, or null (C5), `on_failure()` a listener that
+/// hears each failure once, must not throw and may not call the device (E6).
+template <class Server>
+concept WriteScoped =
+    requires(Server& server, const OpenScope& scope, const Error& error, StreamId stream) {
+      { server.write_streams() } -> FailureStore;
+      { server.id() } noexcept -> std::same_as<StreamId>;
+      { server.on_failure(stream, error) } noexcept;
+      { server.capturing() == nullptr } noexcept -> std::convertible_to<bool>;
+      { server.capturing()->entered() } noexcept -> std::convertible_to<std::size_t>;
+      { server.capturing()->record(scope) } noexcept;
+      { server.capturing()->fail(scope, error) } noexcept;
+    };
+
+/// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
+template <WriteScoped Server>
+class [[nodiscard]] ExecuteScope {
+ public:
+  /// Around work that reads no device memory, or whose reads somebody has looked at. Always
+  /// enters (O2).
+  static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes, Where where) {
+    return ExecuteScope(server, kernel, FoundFailure{}, std::move(writes), where);
+  }
+
+  /// Around work that reads device memory. Skips when one of `reads` carries a failure.
+  static ExecuteScope launching(Server& server, KernelId kernel,
+                                std::span<const BufferBinding> reads, WriteSet writes,
+                                Where where) {
+    // O3: looked at before anything is claimed, or work in place would meet its own claim.
+    return ExecuteScope(server, kernel, server.write_streams().read_failure(reads),
+                        std::move(writes), where);
+  }
+
+  ExecuteScope(const ExecuteScope&) = delete;
+  ExecuteScope& operator=(const ExecuteScope&) = delete;
+
+  ~ExecuteScope() {
+    if (!entered_) return;
+    // O10: only an exit releases, and a hole in a recording must be loud.
+    settle(Error(ErrorKind::torn_down));
+  }
+
+  [[nodiscard]] bool skipped() const noexcept { return static_cast<bool>(skipped_); }
+
+  /// Runs `body(server)`, which answers a `Result`, and settles. A skipped scope never runs it
+  /// (K3). What the body throws goes on unchanged (E4).
+  template <class Body>
+  auto execute(Body&& body) && -> ScopedOutcome<typename BodyValue<Body>::type> {
+    using Value = typename BodyValue<Body>::type;
+    if (!entered_) return Skipped{skipped_};
+    try {
+      auto result = std::forward<Body>(body)(server_);
+      if (!result.ok()) {  // E2, C3
+        settle(result.error());
+        return std::move(result).error();
+      }
+      settle_clean();
+      if constexpr (std::is_void_v<Value>) {
+        return ScopedOutcome<Value>::executed();
+      } else {
+        return ScopedOutcome<Value>::executed(*std::move(result));
+      }
+    } catch (...) {
+      // E4: a graph must not seal without that work, and a read should name the cause.
+      if (entered_) settle(Error::thrown(std::current_exception()));
+      throw;
+    }
+  }
+
+ private:
+  template <class T>
+  struct ValueOf;
+  template <class T>
+  struct ValueOf<Result<T>> {
+    using type = T;
+  };
+  template <class Body>
+  struct BodyValue : ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>> {};
+
+  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found, WriteSet writes,
+               Where where)
+      : server_(server), writes_(std::move(writes)) {
+    scope_.writes = writes_.bindings();
+    scope_.kernel = kernel;
+    scope_.where = where;
+    if (!found) {
+      if (auto* const window = server_.capturing()) scope_.recorded_before = window->entered();
+      server_.write_streams().enter_write(scope_);
+      entered_ = true;
+      return;
+    }
+    // K4: the listener, the window, then the data; here, so also for a scope that never executes.
+    server_.on_failure(server_.id(), found.error());  // K5: the input's own error
+    if (auto* const window = server_.capturing()) window->fail(scope_, found.error());  // C4
+    Skip skip{kernel, server_.id(), where, found.needed(), {}, 0};
+    skip.would_write_count = static_cast<std::uint32_t>(scope_.writes.size());
+    if (!scope_.writes.empty()) skip.would_write = scope_.writes.front();
+    server_.write_streams().propagate(found, skip, scope_.writes);
+    skipped_ = found.id();
+  }
+
+  void settle_clean() noexcept {
+    entered_ = false;
+    // E5: the window hears first. It may refuse what was staged (C2, C16), which dooms it there
+    // and leaves the claim to its seal; the work itself was recorded cleanly.
+    if (auto* const window = server_.capturing()) window->record(scope_);
+    server_.write_streams().exit_write(scope_, nullptr);  // E1
+  }
+
+  void settle(const Error& error) noexcept {
+    entered_ = false;
+    if (auto* const window = server_.capturing()) window->fail(scope_, error);  // C3
+    server_.write_streams().exit_write(scope_, &error);
+    server_.on_failure(server_.id(), error);
+  }
+
+  Server& server_;
+  WriteSet writes_;
+  OpenScope scope_;
+  FailureId skipped_;
+  bool entered_ = false;
+};
+
+/// Claims `writes` for `error` without running anything, as work whose body is the error (R2).
+template <WriteScoped Server>
+void failed_writing(Server& server, KernelId kernel, WriteSet writes, const Error& error,
+                    Where where) {
+  static_cast<void>(
+      ExecuteScope<Server>::over(server, kernel, std::move(writes), where)
+          .execute([&](Server&) -> Result<void> { return error; }));
+}
+
+}  // namespace refrain

@@ -1,0 +1,218 @@
+// What is known to be bad on one device: claims per byte range, the failures they point at, and
+// the scopes that are open. One per device, shared by its streams.
+//
+// What must stay true: with nothing wrong, opening and settling a scope touch one cache line of
+// their own stream and one counter that nobody writes. An open scope is only *shown*, by a
+// pointer; its provisional claim is put into the table when somebody looks, and never otherwise.
+// A launch and a failure that is found late meet at that pointer: the launch shows its scope and
+// then reads the counter, the failure counts itself and then looks at the pointers, so at least
+// one of the two sees the other.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "refrain/base/mutex.hpp"
+#include "refrain/scope/claims.hpp"
+
+namespace refrain {
+
+class FailureTable;
+class Overlay;
+
+/// A scope that is open: lives on the stack of the thread that runs its body.
+struct OpenScope {
+  std::span<const BufferBinding> writes;
+  KernelId kernel;
+  Where where;
+  OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
+  FailureRecord* provisional = nullptr;  ///< Set once the claim is in the table.
+  std::size_t recorded_before = 0;       ///< What the window answered to `entered`.
+};
+
+/// Where one stream shows the scope that it is in. For the stream's thread; others only look.
+class alignas(64) ScopeShow {
+ public:
+  explicit ScopeShow(StreamId stream) noexcept : stream_(stream) {}
+  ScopeShow(const ScopeShow&) = delete;
+  ScopeShow& operator=(const ScopeShow&) = delete;
+
+  [[nodiscard]] StreamId stream() const noexcept { return stream_; }
+  /// Whether a body is running. For the stream's own thread.
+  [[nodiscard]] bool inside() const noexcept {
+    return current_.load(std::memory_order_relaxed) != 0;
+  }
+
+ private:
+  friend class FailureTable;
+  friend class Overlay;
+  // The innermost open scope. The low bit says that its claim is in the table, so its owner must
+  // settle there; whoever looks sets it, under the table's mutex.
+  static constexpr std::uintptr_t kInTable = 1;
+  static std::uintptr_t bits(const OpenScope* scope) noexcept {
+    return reinterpret_cast<std::uintptr_t>(scope);
+  }
+  static OpenScope* scope(std::uintptr_t bits) noexcept {
+    return reinterpret_cast<OpenScope*>(bits & ~kInTable);
+  }
+
+  std::atomic<std::uintptr_t> current_{0};
+  StreamId stream_;
+};
+
+/// A failure that an input carries, held so that it outlives its last claim. Move-only.
+class FoundFailure {
+ public:
+  FoundFailure() = default;
+  FoundFailure(FoundFailure&& other) noexcept
+      : table_(std::exchange(other.table_, nullptr)),
+        record_(std::exchange(other.record_, nullptr)),
+        needed_(other.needed_),
+        error_(std::move(other.error_)) {}
+  FoundFailure& operator=(FoundFailure&&) = delete;
+  ~FoundFailure();
+
+  explicit operator bool() const noexcept { return record_ != nullptr; }
+  [[nodiscard]] FailureId id() const noexcept { return error_.failure(); }
+  /// The input's own error (K5), naming its failure.
+  [[nodiscard]] const Error& error() const noexcept { return error_; }
+  /// The first bytes, of the first input, that carry it.
+  [[nodiscard]] const BufferBinding& needed() const noexcept { return needed_; }
+
+ private:
+  friend class FailureTable;
+  friend class Overlay;
+  FoundFailure(FailureTable& table, FailureRecord& record, const BufferBinding& needed) noexcept;
+
+  FailureTable* table_ = nullptr;
+  FailureRecord* record_ = nullptr;
+  BufferBinding needed_;
+  Error error_{ErrorKind::torn_down};
+};
+
+/// The bytes that a failure found late makes bad; its walk over what was issued later edits it.
+class LateClaim {
+ public:
+  [[nodiscard]] bool overlaps(std::span<const BufferBinding> bindings) const noexcept;
+  void add(std::span<const BufferBinding> bindings);
+  void remove(std::span<const BufferBinding> bindings);
+
+ private:
+  friend class FailureTable;
+  std::vector<std::pair<BufferId, ByteRangeSet>> bytes_;
+};
+
+/// Safe to share.
+class FailureTable {
+ public:
+  explicit FailureTable(std::uint32_t device);
+  ~FailureTable();
+  FailureTable(const FailureTable&) = delete;
+  FailureTable& operator=(const FailureTable&) = delete;
+
+  // Allocations.
+
+  /// A new allocation of `size` bytes; `owner` is handed back by `owner_of`. With `unwritten`,
+  /// its bytes carry that (M5) until they are written.
+  BufferId add(std::string name, std::uint64_t size, void* owner, bool unwritten);
+  /// The allocation is gone, and its claims with it, at once (M4).
+  void remove(BufferId buffer) noexcept;
+  /// The owner of a live allocation; null when the handle is stale (M6). Takes no lock.
+  [[nodiscard]] void* owner_of(BufferId buffer) const noexcept;
+  [[nodiscard]] std::string name_of(BufferId buffer) const;
+
+  // Streams.
+
+  void attach(ScopeShow& show);
+  void detach(ScopeShow& show) noexcept;
+  /// Keeps room for `bindings` more claimed ranges, so that exits need not allocate.
+  void reserve(std::size_t bindings);
+  void unreserve(std::size_t bindings) noexcept;
+
+  // The four of a FailureStore (see execute_scope.hpp), for a stream outside a window.
+
+  /// The first failure among `reads`, in order (O4). A mark that is `beneath` is looked under.
+  FoundFailure read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
+                            FailureId beneath = {}) noexcept;
+  void enter_write(ScopeShow& show, OpenScope& scope) noexcept;
+  void propagate(const FoundFailure& found, const Skip& skip,
+                 std::span<const BufferBinding> writes) noexcept;
+  void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
+
+  /// Claims the whole write set, even what the body of an abandoned scope left (O10).
+  void abandon(ScopeShow& show, OpenScope& scope) noexcept;
+
+  // Questions.
+
+  /// What `binding` is known to carry now: its error, naming its failure. Reads nothing, waits
+  /// for nothing, takes nothing (M8).
+  [[nodiscard]] std::optional<Error> check(const BufferBinding& binding) noexcept;
+  /// The story of every distinct failure that `bindings` carry (M7), or none when all are clean.
+  [[nodiscard]] std::optional<Error> report(std::span<const BufferBinding> bindings);
+  /// The story of one failure; an error that says so when it is gone.
+  [[nodiscard]] std::string story(FailureId failure);
+  /// How many failures live. Zero when everything is clean (M2).
+  [[nodiscard]] std::uint64_t live_failures() const noexcept { return records_.live(); }
+
+  // Claims that come from elsewhere than a scope's exit.
+
+  /// Lays "recorded, not replayed" over what `writes` carry (C18); answers the mark.
+  FailureId mark(std::span<const BufferBinding> writes, const Error& error, StreamId stream,
+                 Where where);
+
+  /// Work that was issued failed later (E10). With the table locked, so that nothing opens in
+  /// between: calls `walk` to take away what later work wrote and to add what later work read;
+  /// then takes away what open scopes write; then claims what carries no failure yet.
+  FailureId claim_late(const Error& error, KernelId kernel, StreamId stream, Where where,
+                       std::span<const BufferBinding> writes,
+                       const std::function<void(FailureId, LateClaim&)>& walk);
+
+ private:
+  friend class FoundFailure;
+  friend class Overlay;
+
+  struct Slot {
+    std::atomic<std::uint64_t> generation{0};  // 0 while free
+    std::uint64_t last_generation = 0;
+    std::uint64_t size = 0;
+    void* owner = nullptr;
+    std::string name;
+    ClaimRanges claims;
+  };
+  static constexpr std::size_t kChunk = 1024;
+  static constexpr std::size_t kChunks = 4096;
+
+  ClaimRanges::Context context() noexcept REFRAIN_REQUIRES(mutex_) {
+    return {segments_, records_};
+  }
+  [[nodiscard]] Slot* slot(BufferId buffer) const noexcept;
+  void top_up() noexcept REFRAIN_REQUIRES(mutex_);
+  void put_into_table(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
+  void look(ScopeShow& show) noexcept REFRAIN_REQUIRES(mutex_);
+  void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept
+      REFRAIN_REQUIRES(mutex_);
+  void release(FailureRecord* record) noexcept;
+  [[nodiscard]] std::string describe(const BufferBinding& binding) const REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] std::string describe(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] std::string carriers(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
+
+  const std::uint32_t device_;
+  mutable Mutex mutex_;
+  // Declared before the slots: their claims give segments and failures back.
+  FailureRecords records_;
+  SegmentPool segments_ REFRAIN_GUARDED_BY(mutex_);
+  std::array<std::atomic<Slot*>, kChunks> chunks_{};
+  std::uint32_t used_slots_ REFRAIN_GUARDED_BY(mutex_) = 0;
+  std::vector<std::uint32_t> free_slots_ REFRAIN_GUARDED_BY(mutex_);
+  std::vector<ScopeShow*> shows_ REFRAIN_GUARDED_BY(mutex_);
+  std::size_t reserved_bindings_ REFRAIN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace refrain

@@ -1,0 +1,55 @@
+// The claims of a window (C8). What is recorded has not run, so nothing that happens in a window
+// may touch what the rest of the program knows about its bytes. Inside, work sees what the window
+// wrote first and the real claims beneath; outside, nobody sees any of it until the window ends.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "refrain/scope/failure_table.hpp"
+
+namespace refrain {
+
+/// For the window's thread.
+class Overlay {
+ public:
+  Overlay(FailureTable& table, StreamId stream) noexcept : table_(table), stream_(stream) {}
+  /// Forgets everything, as `abort` promises: all claims are as they were (C11).
+  ~Overlay();
+  Overlay(const Overlay&) = delete;
+  Overlay& operator=(const Overlay&) = delete;
+
+  /// Whether a body is running in the window.
+  [[nodiscard]] bool inside() const noexcept { return current_ != nullptr; }
+
+  // The four of a FailureStore.
+  FoundFailure read_failure(std::span<const BufferBinding> reads) noexcept;
+  void enter_write(OpenScope& scope) noexcept;
+  void propagate(const FoundFailure& found, const Skip& skip,
+                 std::span<const BufferBinding> writes) noexcept;
+  void exit_write(OpenScope& scope, const Error* error) noexcept;
+
+  /// The window refuses to seal, or was dropped (C11): makes the claims real. What was recorded
+  /// cleanly carries `error`; what failed or was skipped carries its own failure; bytes that the
+  /// window read before it wrote them keep what they carried, because nothing has run.
+  void refuse(const Error& error, Where where) noexcept;
+
+ private:
+  struct Entry {
+    ClaimRanges claims;      // an empty claim says: written here, cleanly
+    ByteRangeSet read_first; // bytes that the window read before it wrote them
+  };
+
+  ClaimRanges::Context context() noexcept { return {segments_, table_.records_}; }
+  void put_into_overlay(OpenScope& scope) noexcept;
+  void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept;
+
+  FailureTable& table_;
+  StreamId stream_;
+  SegmentPool segments_;
+  std::map<BufferId, Entry> entries_;
+  OpenScope* current_ = nullptr;
+};
+
+}  // namespace refrain

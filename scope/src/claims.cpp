@@ -1,0 +1,147 @@
+#include "refrain/scope/claims.hpp"
+
+#include <algorithm>
+
+namespace refrain {
+
+FailureRecords::~FailureRecords() {
+  live_list_.clear();
+  free_.clear();
+}
+
+void FailureRecords::reserve(std::size_t free_records) {
+  while (free_.size() < free_records) free_.push_back(storage_.emplace_back());
+}
+
+FailureRecord& FailureRecords::mint(const Error& error, KernelId kernel, StreamId stream,
+                                    Where where) noexcept {
+  if (free_.empty()) reserve(1);  // only when more work failed at once than was ever open
+  FailureRecord& record = free_.front();
+  free_.pop_front();
+  live_list_.push_back(record);
+  live_.fetch_add(1, std::memory_order_seq_cst);
+  record.id = FailureId(++last_id_);  // M3
+  record.references = 0;
+  record.kernel = kernel;
+  record.stream = stream;
+  record.where = where;
+  record.skips.clear();
+  set_error(record, error);
+  return record;
+}
+
+void FailureRecords::set_error(FailureRecord& record, const Error& error) noexcept {
+  record.error = error;
+  FailureRecord* const cause = error.failure() ? find(error.failure()) : nullptr;
+  if (cause == &record || cause == record.cause) return;
+  retain(cause);
+  release(std::exchange(record.cause, cause));
+}
+
+FailureRecord* FailureRecords::find(FailureId id) noexcept {
+  for (FailureRecord& record : live_list_) {
+    if (record.id == id) return &record;
+  }
+  return nullptr;
+}
+
+void FailureRecords::retire(FailureRecord& record) noexcept {
+  FailureRecord* const cause = std::exchange(record.cause, nullptr);
+  record.error = Error(ErrorKind::torn_down);  // lets go of the error's body now
+  live_list_.erase(List::s_iterator_to(record));
+  free_.push_front(record);
+  live_.fetch_sub(1, std::memory_order_seq_cst);
+  release(cause);
+}
+
+ClaimSegment& SegmentPool::take() noexcept {
+  if (free_ == nullptr) reserve(1);
+  ClaimSegment& segment = *free_;
+  free_ = segment.next_free;
+  --free_count_;
+  segment.claim = {};
+  return segment;
+}
+
+void SegmentPool::give_back(ClaimSegment& segment) noexcept {
+  segment.next_free = free_;
+  free_ = &segment;
+  ++free_count_;
+}
+
+void SegmentPool::reserve(std::size_t count) {
+  while (free_count_ < count) give_back(storage_.emplace_back());
+}
+
+ClaimRanges::Set::const_iterator ClaimRanges::first(std::uint64_t at) const noexcept {
+  auto next = segments_.upper_bound(at, Before{});
+  if (next != segments_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->range.end > at) return previous;
+  }
+  return next;
+}
+
+void ClaimRanges::split(std::uint64_t at, Context context) noexcept {
+  const auto found = first(at);
+  if (found == segments_.end() || found->range.begin >= at) return;
+  ClaimSegment& left = const_cast<ClaimSegment&>(*found);
+  ClaimSegment& right = context.segments.take();
+  right.range = {at, left.range.end};
+  right.claim = left.claim;
+  context.records.retain(right.claim.failure);
+  context.records.retain(right.claim.mark);
+  left.range.end = at;
+  segments_.insert(right);
+}
+
+void ClaimRanges::erase(ByteRange range, Context context) noexcept {
+  if (range.empty()) return;
+  split(range.begin, context);
+  split(range.end, context);
+  auto at = segments_.lower_bound(range.begin, Before{});
+  while (at != segments_.end() && at->range.begin < range.end) {
+    ClaimSegment& gone = *at;
+    at = segments_.erase(at);
+    const Claim claim = gone.claim;
+    context.segments.give_back(gone);
+    context.records.release(claim.failure);
+    context.records.release(claim.mark);
+  }
+}
+
+void ClaimRanges::put(ByteRange range, Claim claim, Context context) noexcept {
+  if (range.empty()) return;
+  // Taken first: the old claim may be all that keeps the new one's failure alive.
+  context.records.retain(claim.failure);
+  context.records.retain(claim.mark);
+  erase(range, context);
+
+  // M1: ranges of one failure that touch are one range.
+  const auto next = segments_.lower_bound(range.end, Before{});
+  if (next != segments_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->range.end == range.begin && previous->claim == claim) {
+      range.begin = previous->range.begin;
+      ClaimSegment& gone = *previous;
+      segments_.erase(previous);
+      context.segments.give_back(gone);
+      context.records.release(claim.failure);
+      context.records.release(claim.mark);
+    }
+  }
+  if (next != segments_.end() && next->range.begin == range.end && next->claim == claim) {
+    range.end = next->range.end;
+    ClaimSegment& gone = *next;
+    segments_.erase(next);
+    context.segments.give_back(gone);
+    context.records.release(claim.failure);
+    context.records.release(claim.mark);
+  }
+  ClaimSegment& segment = context.segments.take();
+  segment.range = range;
+  segment.claim = claim;
+  segments_.insert(segment);
+}
+
+}  // namespace refrain

@@ -1,0 +1,460 @@
+#include "refrain/scope/failure_table.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "refrain/base/kernel_name.hpp"
+
+namespace refrain {
+namespace {
+
+std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+
+std::string place(StreamId stream, Where where) {
+  std::string text;
+  if (stream) text += " on stream " + std::to_string(stream.number);
+  if (where.known()) text += " (" + std::string(where.file) + ":" + std::to_string(where.line) + ")";
+  return text;
+}
+
+}  // namespace
+
+FoundFailure::FoundFailure(FailureTable& table, FailureRecord& record,
+                           const BufferBinding& needed) noexcept
+    : table_(&table),
+      record_(&record),
+      needed_(needed),
+      error_(record.error.with_failure(record.id)) {
+  table.records_.retain(&record);
+}
+
+FoundFailure::~FoundFailure() {
+  if (record_ != nullptr) table_->release(record_);
+}
+
+bool LateClaim::overlaps(std::span<const BufferBinding> bindings) const noexcept {
+  for (const BufferBinding& binding : bindings) {
+    for (const auto& [buffer, bytes] : bytes_) {
+      if (buffer != binding.buffer) continue;
+      for (const ByteRange& range : bytes.ranges()) {
+        if (range.overlaps(binding.range)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void LateClaim::add(std::span<const BufferBinding> bindings) {
+  for (const BufferBinding& binding : bindings) {
+    auto found = std::find_if(bytes_.begin(), bytes_.end(),
+                              [&](const auto& entry) { return entry.first == binding.buffer; });
+    if (found == bytes_.end()) {
+      found = bytes_.insert(bytes_.end(), {binding.buffer, ByteRangeSet{}});
+    }
+    found->second.add(binding.range);
+  }
+}
+
+void LateClaim::remove(std::span<const BufferBinding> bindings) {
+  for (const BufferBinding& binding : bindings) {
+    for (auto& [buffer, bytes] : bytes_) {
+      if (buffer == binding.buffer) bytes.remove(binding.range);
+    }
+  }
+}
+
+FailureTable::FailureTable(std::uint32_t device) : device_(device) {}
+
+FailureTable::~FailureTable() {
+  for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
+}
+
+FailureTable::Slot* FailureTable::slot(BufferId buffer) const noexcept {
+  if (buffer.device != device_ || !buffer || buffer.slot >= kChunk * kChunks) return nullptr;
+  Slot* const chunk = chunks_[buffer.slot / kChunk].load(std::memory_order_acquire);
+  if (chunk == nullptr) return nullptr;
+  Slot& found = chunk[buffer.slot % kChunk];
+  return found.generation.load(std::memory_order_acquire) == buffer.generation ? &found : nullptr;
+}
+
+BufferId FailureTable::add(std::string name, std::uint64_t size, void* owner, bool unwritten) {
+  const Lock lock(mutex_);
+  if (free_slots_.empty()) {
+    const std::uint32_t chunk = used_slots_ / kChunk;
+    if (used_slots_ % kChunk == 0) {
+      chunks_.at(chunk).store(new Slot[kChunk], std::memory_order_release);
+    }
+    free_slots_.push_back(used_slots_++);
+  }
+  const std::uint32_t number = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& made = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
+  made.size = size;
+  made.owner = owner;
+  made.name = std::move(name);
+  made.generation.store(++made.last_generation, std::memory_order_release);
+  if (unwritten && size != 0) {
+    FailureRecord& record =
+        records_.mint(Error(ErrorKind::unwritten), KernelId{}, StreamId{}, Where{});
+    made.claims.put({0, size}, {&record, nullptr}, context());
+  }
+  return BufferId{device_, number, made.last_generation};
+}
+
+void FailureTable::remove(BufferId buffer) noexcept {
+  const Lock lock(mutex_);
+  Slot* const gone = slot(buffer);
+  if (gone == nullptr) return;
+  gone->claims.erase({0, gone->size}, context());  // M4
+  gone->generation.store(0, std::memory_order_release);
+  gone->owner = nullptr;
+  gone->name.clear();
+  free_slots_.push_back(buffer.slot);
+}
+
+void* FailureTable::owner_of(BufferId buffer) const noexcept {
+  const Slot* const found = slot(buffer);
+  return found != nullptr ? found->owner : nullptr;
+}
+
+std::string FailureTable::name_of(BufferId buffer) const {
+  const Lock lock(mutex_);
+  const Slot* const found = slot(buffer);
+  return found != nullptr ? found->name : std::string();
+}
+
+void FailureTable::attach(ScopeShow& show) {
+  const Lock lock(mutex_);
+  shows_.push_back(&show);
+  top_up();
+}
+
+void FailureTable::detach(ScopeShow& show) noexcept {
+  const Lock lock(mutex_);
+  std::erase(shows_, &show);
+}
+
+void FailureTable::reserve(std::size_t bindings) {
+  const Lock lock(mutex_);
+  reserved_bindings_ += bindings;
+  top_up();
+}
+
+void FailureTable::unreserve(std::size_t bindings) noexcept {
+  const Lock lock(mutex_);
+  reserved_bindings_ -= bindings;
+}
+
+void FailureTable::top_up() noexcept {
+  // Each claimed range can split one segment at either end and takes one itself. Failures: every
+  // stream's innermost scope and some that nest; a nested one tops up again as it opens.
+  segments_.reserve(3 * reserved_bindings_ + 8);
+  records_.reserve(2 * shows_.size() + 16);
+}
+
+void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
+  FailureRecord& record =
+      records_.mint(Error(ErrorKind::torn_down), scope.kernel, show.stream_, scope.where);
+  records_.retain(&record);  // the scope's own, until it settles
+  scope.provisional = &record;
+  for (const BufferBinding& binding : scope.writes) {
+    if (Slot* const found = slot(binding.buffer)) {
+      found->claims.put(binding.range, {&record, nullptr}, context());  // O6
+    }
+  }
+}
+
+void FailureTable::look(ScopeShow& show) noexcept {
+  std::uintptr_t bits = show.current_.load(std::memory_order_seq_cst);
+  while (bits != 0 && (bits & ScopeShow::kInTable) == 0) {
+    if (show.current_.compare_exchange_weak(bits, bits | ScopeShow::kInTable,
+                                            std::memory_order_seq_cst)) {
+      // Its owner now cannot leave without the mutex, which this thread holds.
+      put_into_table(show, *ScopeShow::scope(bits));
+      return;
+    }
+  }
+}
+
+FoundFailure FailureTable::read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
+                                        FailureId beneath) noexcept {
+  if (records_.live() == 0 && !show.inside()) return {};
+  const Lock lock(mutex_);
+  look(show);  // O6: nested work sees the provisional of the scope it is in
+  for (const BufferBinding& read : reads) {  // O4: in argument order
+    Slot* const found = slot(read.buffer);
+    if (found == nullptr) continue;
+    FailureRecord* met = nullptr;
+    BufferBinding needed = read;
+    found->claims.any(read.range, [&](ByteRange part, const Claim& claim) {
+      // C18: the recording's own replay looks beneath the mark.
+      met = claim.mark != nullptr && claim.mark->id == beneath ? claim.failure : claim.met();
+      needed.range = part;
+      return met != nullptr;
+    });
+    if (met != nullptr) return FoundFailure(*this, *met, needed);
+  }
+  return {};
+}
+
+void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
+  const std::uintptr_t outer = show.current_.load(std::memory_order_relaxed);
+  if (outer == 0) {
+    show.current_.exchange(ScopeShow::bits(&scope), std::memory_order_seq_cst);
+    if (records_.live() == 0) return;
+    const Lock lock(mutex_);
+    top_up();
+    look(show);  // O6: replaces what the write set carried
+    return;
+  }
+  const Lock lock(mutex_);
+  top_up();
+  look(show);  // the outer scope's claim lies beneath this one's
+  scope.parent = ScopeShow::scope(outer);
+  put_into_table(show, scope);
+  show.current_.store(ScopeShow::bits(&scope) | ScopeShow::kInTable, std::memory_order_seq_cst);
+}
+
+void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
+                             std::span<const BufferBinding> writes) noexcept {
+  const Lock lock(mutex_);
+  top_up();
+  FailureRecord& record = *found.record_;
+  record.skips.add(skip);  // K7
+  for (const BufferBinding& binding : writes) {
+    if (Slot* const target = slot(binding.buffer)) {
+      target->claims.put(binding.range, {&record, nullptr}, context());  // K1, K2
+    }
+  }
+}
+
+void FailureTable::restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept {
+  if (scope == nullptr) return;
+  restore(scope->parent, buffer, part);  // the nearest scope goes last and so on top
+  for (const BufferBinding& binding : scope->writes) {
+    if (binding.buffer != buffer) continue;
+    slot(buffer)->claims.put(intersection(binding.range, part), {scope->provisional, nullptr},
+                             context());
+  }
+}
+
+void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
+  const std::uintptr_t outer =
+      scope.parent != nullptr ? ScopeShow::bits(scope.parent) | ScopeShow::kInTable : 0;
+  std::uintptr_t shown = ScopeShow::bits(&scope);
+  if (error == nullptr && show.current_.compare_exchange_strong(shown, outer)) {
+    return;  // E1: nobody looked, so there is nothing to release
+  }
+  const Lock lock(mutex_);
+  if (error != nullptr) look(show);  // what the body failed to write is claimed from here on
+  FailureRecord* const provisional = scope.provisional;
+  if (error != nullptr) {
+    // E2: whatever carried the provisional, wherever it is, now carries the real error.
+    records_.set_error(*provisional, *error);
+  } else {
+    for (const BufferBinding& binding : scope.writes) {
+      Slot* const target = slot(binding.buffer);
+      if (target == nullptr) continue;
+      // E1: only bytes that still carry the provisional are released.
+      ByteRange rest = binding.range;
+      ByteRange part;
+      while (target->claims.any(rest, [&](ByteRange at, const Claim& claim) {
+        part = at;
+        return claim.failure == provisional;
+      })) {
+        target->claims.erase(part, context());
+        restore(scope.parent, binding.buffer, part);  // E9
+        rest.begin = part.end;
+      }
+    }
+  }
+  scope.provisional = nullptr;
+  records_.release(provisional);  // E8: gone, unless something carries it
+  show.current_.store(outer, std::memory_order_seq_cst);
+}
+
+void FailureTable::abandon(ScopeShow& show, OpenScope& scope) noexcept {
+  const Error error(ErrorKind::torn_down);
+  exit_write(show, scope, &error);
+}
+
+void FailureTable::release(FailureRecord* record) noexcept {
+  const Lock lock(mutex_);
+  records_.release(record);
+}
+
+std::optional<Error> FailureTable::check(const BufferBinding& binding) noexcept {
+  const Lock lock(mutex_);
+  for (ScopeShow* const show : shows_) look(*show);
+  const Slot* const found = slot(binding.buffer);
+  if (found == nullptr) return Error(ErrorKind::stale_buffer);
+  const FailureRecord* met = nullptr;
+  found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
+    met = claim.met();
+    return met != nullptr;
+  });
+  if (met == nullptr) return std::nullopt;
+  return met->error.with_failure(met->id);
+}
+
+FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error& error,
+                             StreamId stream, Where where) {
+  const Lock lock(mutex_);
+  FailureRecord& record = records_.mint(error, KernelId{}, stream, where);
+  for (const BufferBinding& binding : writes) {
+    Slot* const target = slot(binding.buffer);
+    if (target == nullptr) continue;
+    ByteRange rest = binding.range;
+    while (!rest.empty()) {
+      // One stretch at a time: laying the mark changes the ranges that are walked.
+      ByteRange part;
+      Claim beneath;
+      target->claims.any_with_gaps(rest, [&](ByteRange at, const Claim& claim, bool) {
+        part = at;
+        beneath = claim;
+        return true;
+      });
+      target->claims.put(part, {beneath.failure, &record}, context());  // C18
+      rest.begin = part.end;
+    }
+  }
+  const FailureId id = record.id;
+  records_.settle(record);
+  return id;
+}
+
+FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId stream,
+                                   Where where, std::span<const BufferBinding> writes,
+                                   const std::function<void(FailureId, LateClaim&)>& walk) {
+  const Lock lock(mutex_);
+  // Counted before anybody is looked at: see the head of the file.
+  FailureRecord& record = records_.mint(error, kernel, stream, where);
+  records_.retain(&record);
+  for (ScopeShow* const show : shows_) look(*show);
+  LateClaim late;
+  late.add(writes);
+  walk(record.id, late);
+  for (ScopeShow* const show : shows_) {
+    const OpenScope* scope = ScopeShow::scope(show->current_.load(std::memory_order_seq_cst));
+    for (; scope != nullptr; scope = scope->parent) late.remove(scope->writes);
+  }
+  for (const auto& [buffer, bytes] : late.bytes_) {
+    Slot* const target = slot(buffer);
+    if (target == nullptr) continue;
+    for (ByteRange rest : bytes.ranges()) {
+      while (!rest.empty()) {
+        ByteRange part;
+        Claim claim;
+        target->claims.any_with_gaps(rest, [&](ByteRange at, const Claim& found, bool) {
+          part = at;
+          claim = found;
+          return true;
+        });
+        // An unwritten byte stays unwritten no longer: work that was to write it failed.
+        const bool free = claim.failure == nullptr ||
+                          claim.failure->error.kind() == ErrorKind::unwritten;
+        if (free) target->claims.put(part, {&record, nullptr}, context());
+        rest.begin = part.end;
+      }
+    }
+  }
+  const FailureId id = record.id;
+  records_.release(&record);
+  return id;
+}
+
+std::string FailureTable::describe(const BufferBinding& binding) const {
+  const Slot* const found = slot(binding.buffer);
+  const std::string name = found != nullptr ? quoted(found->name) : "a buffer that is gone";
+  return name + " [" + std::to_string(binding.range.begin) + ", " +
+         std::to_string(binding.range.end) + ")";
+}
+
+std::string FailureTable::carriers(const FailureRecord& record) const {
+  std::size_t count = 0;
+  std::string names;
+  for (std::uint32_t number = 0; number < used_slots_; ++number) {
+    const Slot& each =
+        chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
+    const bool carries = each.claims.any({0, each.size}, [&](ByteRange, const Claim& claim) {
+      return claim.failure == &record || claim.mark == &record;
+    });
+    if (!carries) continue;
+    if (++count <= 4) names += (count == 1 ? ": " : ", ") + quoted(each.name);
+  }
+  if (count > 4) names += ", ...";
+  return std::to_string(count) + (count == 1 ? " buffer carries it" : " buffers carry it") + names +
+         ".";
+}
+
+std::string FailureTable::describe(const FailureRecord& record) const {
+  std::string text = "failure " + std::to_string(record.id.number) + ": ";
+  const FailureRecord* root = &record;
+  if (record.kernel) text += quoted(kernel_name(record.kernel));
+  text += place(record.stream, record.where);
+  if (record.kernel || record.stream || record.where.known()) text += ": ";
+  text += record.error.text();
+  for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
+    const Skip& skip = record.skips.newest(age);
+    text += "\n    skipped: " + quoted(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
+            " needed " + describe(skip.needed);
+    if (skip.would_write_count != 0) {
+      text += " and would have written " + describe(skip.would_write);
+      if (skip.would_write_count > 1) {
+        text += " and " + std::to_string(skip.would_write_count - 1) + " more";
+      }
+    }
+  }
+  if (record.skips.dropped() != 0) {
+    text += "\n    and " + std::to_string(record.skips.dropped()) + " earlier skips";
+  }
+  while (root->cause != nullptr) {
+    root = root->cause;
+    text += "\n  because of failure " + std::to_string(root->id.number) + ": ";
+    if (root->kernel) text += quoted(kernel_name(root->kernel));
+    text += place(root->stream, root->where) + ": " + root->error.text();
+  }
+  return text;
+}
+
+std::string FailureTable::story(FailureId failure) {
+  const Lock lock(mutex_);
+  const FailureRecord* const found = records_.find(failure);
+  if (found == nullptr) {
+    return "Failure " + std::to_string(failure.number) + " is no longer carried by anything.";
+  }
+  return describe(*found) + "\n  " + carriers(*found);
+}
+
+std::optional<Error> FailureTable::report(std::span<const BufferBinding> bindings) {
+  const Lock lock(mutex_);
+  for (ScopeShow* const show : shows_) look(*show);
+  std::vector<const FailureRecord*> told;  // M7: each distinct failure once
+  const BufferBinding* first = nullptr;
+  for (const BufferBinding& binding : bindings) {
+    const Slot* const found = slot(binding.buffer);
+    if (found == nullptr) continue;
+    found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
+      const FailureRecord* const met = claim.met();
+      if (met != nullptr && std::find(told.begin(), told.end(), met) == told.end()) {
+        if (first == nullptr) first = &binding;
+        told.push_back(met);
+      }
+      return false;
+    });
+  }
+  if (told.empty()) return std::nullopt;
+  std::string text;
+  for (const FailureRecord* const met : told) {
+    text += "\n  " + describe(*met) + "\n    " + carriers(*met);
+  }
+  const bool one = told.size() == 1;
+  const ErrorKind kind = one && told[0]->error.kind() == ErrorKind::unwritten
+                             ? ErrorKind::unwritten
+                             : ErrorKind::failed_input;
+  return Error(kind, "Buffer " + describe(*first) + " cannot be read, because it carries " +
+                         (one ? "a failure." : std::to_string(told.size()) + " failures.") + text)
+      .with_failure(told[0]->id);
+}
+
+}  // namespace refrain
