@@ -1,0 +1,309 @@
+#include "refrain/capture/sealed_graph.hpp"
+
+#include <bit>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "byte_order.hpp"
+
+namespace refrain {
+namespace {
+
+std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+
+std::string text(ByteRange range) {
+  return "[" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ")";
+}
+
+Error refused(std::string message) {
+  return Error(ErrorKind::invalid_argument, std::move(message));
+}
+
+bool fits(Slice slice, std::size_t size) noexcept {
+  return slice.first <= size && slice.count <= size - slice.first;
+}
+
+/// Checks what one part says against the others, in the order in which they lean on each other.
+class Checker {
+ public:
+  explicit Checker(const GraphParts& parts) : parts_(parts) {}
+
+  Result<void> check() {
+    if (parts_.nodes.size() > 0xFFFFFFFFU || parts_.regions.size() > 0xFFFFFFFFU) {
+      return refused("A graph has at most 2^32 - 1 nodes and as many regions.");
+    }
+    for (const KernelSignature& kernel : parts_.kernels) REFRAIN_TRY(check(kernel));
+    for (std::size_t at = 0; at < parts_.regions.size(); ++at) {
+      REFRAIN_TRY(check(parts_.regions[at], at));
+    }
+    for (std::size_t at = 0; at < parts_.nodes.size(); ++at) {
+      REFRAIN_TRY(check(parts_.nodes[at], at));
+    }
+    return {};
+  }
+
+ private:
+  Result<void> check(const KernelSignature& kernel) {
+    const std::string name = "Kernel " + quoted(kernel.name);
+    if (kernel.name.empty()) return refused("A kernel has no name.");
+    std::uint64_t at = 0;
+    std::uint64_t structure_end = 0;
+    for (const Parameter& parameter : kernel.parameters) {
+      const std::uint64_t end = std::uint64_t{parameter.offset} + parameter.size;
+      const bool field = parameter.kind == ParameterKind::field;
+      const bool view = parameter.kind == ParameterKind::view;
+      const bool sound = parameter.size != 0 && std::has_single_bit(parameter.alignment) &&
+                         parameter.offset % parameter.alignment == 0 && parameter.offset >= at &&
+                         end <= (field ? structure_end : kernel.block_bytes) &&
+                         (!view || parameter.size == 8) &&
+                         view == (parameter.direction != Direction::none);
+      if (!sound) {
+        return refused(name + " has a parameter at offset " + std::to_string(parameter.offset) +
+                       " of " + std::to_string(parameter.size) +
+                       " bytes that does not fit its block of " +
+                       std::to_string(kernel.block_bytes) + " bytes.");
+      }
+      if (parameter.kind == ParameterKind::structure) {
+        structure_end = end;
+        at = parameter.offset;  // its fields lie within it
+      } else {
+        at = end;
+      }
+    }
+    return {};
+  }
+
+  Result<void> check(const Region& region, std::size_t at) {
+    const std::string name =
+        "Region " + (region.name.empty() ? std::to_string(at) : quoted(region.name));
+    if (region.bytes == 0) return refused(name + " has no bytes.");
+    if (!std::has_single_bit(region.alignment)) {
+      return refused(name + " has an alignment of " + std::to_string(region.alignment) +
+                     ", which is no power of two.");
+    }
+    if (!region.name.empty() && !names_.insert(region.name).second) {
+      return refused("Two regions are called " + quoted(region.name) + ".");
+    }
+    const SharedBytes* const bytes = std::get_if<SharedBytes>(&region.start);
+    if (bytes != nullptr && bytes->size() != region.bytes) {
+      return refused(name + " has " + std::to_string(region.bytes) + " bytes and starts with " +
+                     std::to_string(bytes->size()) + ".");
+    }
+    if (region.role == Role::constant && bytes == nullptr) {
+      return refused(name + " is a constant without bytes.");
+    }
+    return {};
+  }
+
+  Result<void> check(const Node& node, std::size_t at) {
+    const std::string name = "Node " + std::to_string(at);
+    if (!fits(node.arguments, parts_.arguments.size())) {
+      return refused(name + " names arguments that are not there.");
+    }
+    const std::span<const Argument> arguments =
+        std::span(parts_.arguments).subspan(node.arguments.first, node.arguments.count);
+    for (const Argument& argument : arguments) REFRAIN_TRY(check(argument, name));
+    return std::visit([&](const auto& call) { return check(call, arguments, name); }, node.call);
+  }
+
+  Result<void> check(const Argument& argument, const std::string& name) {
+    if (argument.region >= parts_.regions.size()) {
+      return refused(name + " names region " + std::to_string(argument.region) + " of " +
+                     std::to_string(parts_.regions.size()) + ".");
+    }
+    const Region& region = parts_.regions[argument.region];
+    if (argument.range.begin > argument.range.end || argument.range.end > region.bytes) {
+      return refused(name + " names bytes " + text(argument.range) + " of region " +
+                     quoted(region.name) + ", which has " + std::to_string(region.bytes) + ".");
+    }
+    if (!reads(argument.direction) && !writes(argument.direction)) {
+      return refused(name + " has an argument without a direction.");
+    }
+    if (region.role == Role::constant && writes(argument.direction)) {
+      return Error(ErrorKind::constant_written,
+                   name + " writes " + quoted(region.name) + ", which is a constant.");
+    }
+    return {};
+  }
+
+  Result<void> check(const KernelCall& call, std::span<const Argument> arguments,
+                     const std::string& name) {
+    if (call.kernel >= parts_.kernels.size()) {
+      return refused(name + " names kernel " + std::to_string(call.kernel) + " of " +
+                     std::to_string(parts_.kernels.size()) + ".");
+    }
+    const KernelSignature& kernel = parts_.kernels[call.kernel];
+    if (call.grid.empty()) return refused(name + " has an empty grid.");
+    if (!fits(call.block, parts_.parameter_bytes.size()) ||
+        call.block.count != kernel.block_bytes) {
+      return refused(name + " has a parameter block of " + std::to_string(call.block.count) +
+                     " bytes, and its kernel " + text_of(kernel) + " takes " +
+                     std::to_string(kernel.block_bytes) + ".");
+    }
+    std::size_t used = 0;
+    for (const Parameter& parameter : kernel.parameters) {
+      if (parameter.kind != ParameterKind::view) continue;
+      if (used == arguments.size()) {
+        return refused(name + " has too few arguments for " + text_of(kernel) + ".");
+      }
+      const Argument& argument = arguments[used++];
+      if (argument.offset != parameter.offset || argument.direction != parameter.direction) {
+        return refused(name + " has an argument at offset " + std::to_string(argument.offset) +
+                       " that is not the one its kernel " + text_of(kernel) + " takes at " +
+                       std::to_string(parameter.offset) + ".");
+      }
+      const std::uint32_t element = size_of(parameter.element);
+      if (argument.range.begin % element != 0 || argument.range.size() % element != 0) {
+        return refused(name + " gives bytes " + text(argument.range) + " to " + text_of(kernel) +
+                       " that are not whole elements of " + std::to_string(element) + " bytes.");
+      }
+      // An address in a block would be one of another process.
+      const std::byte* const place =
+          parts_.parameter_bytes.data() + call.block.first + parameter.offset;
+      for (std::size_t byte = 0; byte < 8; ++byte) {
+        if (place[byte] != std::byte{0}) {
+          return refused(name + " holds an address at offset " +
+                         std::to_string(parameter.offset) + ".");
+        }
+      }
+    }
+    if (used != arguments.size()) {
+      return refused(name + " has too many arguments for " + text_of(kernel) + ".");
+    }
+    return {};
+  }
+
+  Result<void> check(const CopyCall&, std::span<const Argument> arguments,
+                     const std::string& name) {
+    if (arguments.size() != 2 || arguments[0].direction != Direction::in ||
+        arguments[1].direction != Direction::out) {
+      return refused(name + " is a copy and takes a source and a destination.");
+    }
+    if (arguments[0].range.size() != arguments[1].range.size()) {
+      return refused(name + " copies " + std::to_string(arguments[0].range.size()) +
+                     " bytes to " + std::to_string(arguments[1].range.size()) + ".");
+    }
+    if (arguments[0].region == arguments[1].region &&
+        arguments[0].range.overlaps(arguments[1].range)) {
+      return refused(name + " copies bytes " + text(arguments[0].range) +
+                     " onto themselves, to " + text(arguments[1].range) + ".");
+    }
+    return {};
+  }
+
+  Result<void> check(const FillCall& call, std::span<const Argument> arguments,
+                     const std::string& name) {
+    if (arguments.size() != 1 || arguments[0].direction != Direction::out) {
+      return refused(name + " is a fill and takes a destination.");
+    }
+    const bool known = call.width == 1 || call.width == 2 || call.width == 4;
+    if (!known || arguments[0].range.size() % call.width != 0 ||
+        (call.width < 4 && call.pattern >> (8 * call.width) != 0)) {
+      return refused(name + " fills " + std::to_string(arguments[0].range.size()) +
+                     " bytes with a pattern of " + std::to_string(call.width) +
+                     " bytes that does not fit.");
+    }
+    return {};
+  }
+
+  static std::string text_of(const KernelSignature& kernel) { return refrain::text(kernel); }
+
+  const GraphParts& parts_;
+  std::set<std::string_view> names_;
+};
+
+}  // namespace
+
+Result<SealedGraph> SealedGraph::make(GraphParts parts) {
+  REFRAIN_TRY(Checker(parts).check());
+
+  auto body = std::make_shared<Body>();
+  body->parts = std::move(parts);
+  GraphParts& kept = body->parts;
+  ByteOrder order(kept.regions.size());
+  for (std::uint32_t at = 0; at < kept.nodes.size(); ++at) {
+    Node& node = kept.nodes[at];
+    const std::span<const Argument> arguments =
+        std::span(kept.arguments).subspan(node.arguments.first, node.arguments.count);
+    order.begin_node(at);
+    // Reads first: a node that works in place reads what earlier nodes left.
+    for (const Argument& argument : arguments) {
+      // Constants are never written, so they order nothing and nobody brings them.
+      if (reads(argument.direction) && kept.regions[argument.region].role != Role::constant) {
+        order.read(argument.region, argument.range);
+      }
+    }
+    for (const Argument& argument : arguments) {
+      if (writes(argument.direction)) order.write(argument.region, argument.range);
+    }
+    node.dependencies.first = static_cast<std::uint32_t>(body->dependencies.size());
+    order.end_node(body->dependencies);
+    node.dependencies.count =
+        static_cast<std::uint32_t>(body->dependencies.size()) - node.dependencies.first;
+  }
+  for (std::uint32_t region = 0; region < kept.regions.size(); ++region) {
+    const ByteRangeSet& read = order.external(region);
+    for (const ByteRange& range : read.ranges()) body->external_reads.push_back({region, range});
+    for (const ByteRange& range : order.written(region).ranges()) {
+      body->writes.push_back({region, range});
+      for (const ByteRange& fresh : read.missing(range)) {
+        body->fresh_writes.push_back({region, fresh});
+      }
+    }
+  }
+  return SealedGraph(std::move(body));
+}
+
+std::vector<std::uint32_t> SealedGraph::frozen() const {
+  std::vector<std::uint32_t> found;
+  for (std::uint32_t at = 0; at < regions().size(); ++at) {
+    if (regions()[at].frozen) found.push_back(at);
+  }
+  return found;
+}
+
+std::optional<std::uint32_t> SealedGraph::region(std::string_view name) const noexcept {
+  if (name.empty()) return std::nullopt;
+  for (std::uint32_t at = 0; at < regions().size(); ++at) {
+    if (regions()[at].name == name) return at;
+  }
+  return std::nullopt;
+}
+
+std::string_view SealedGraph::node_name(const Node& node) const noexcept {
+  if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
+    return kernels()[call->kernel].name;
+  }
+  return std::holds_alternative<CopyCall>(node.call) ? "copy" : "fill";
+}
+
+std::vector<std::string> SealedGraph::not_portable() const {
+  std::vector<std::string> reasons;
+  std::uint32_t last = ~std::uint32_t{0};
+  for (const RegionBytes& read : external_reads()) {
+    const Region& region = regions()[read.region];
+    if (read.region == last || region.role == Role::input || region.role == Role::state) continue;
+    last = read.region;
+    reasons.push_back("Region " +
+                      (region.name.empty() ? std::to_string(read.region) : quoted(region.name)) +
+                      " is read before the graph writes it, and its role is " +
+                      std::string(refrain::name_of(region.role)) +
+                      "; declare it as an input, a state or a constant.");
+  }
+  return reasons;
+}
+
+std::string_view name_of(Role role) noexcept {
+  switch (role) {
+    case Role::none: return "none";
+    case Role::input: return "input";
+    case Role::output: return "output";
+    case Role::state: return "state";
+    case Role::constant: return "constant";
+    case Role::scratch: return "scratch";
+  }
+  return "?";
+}
+
+}  // namespace refrain
