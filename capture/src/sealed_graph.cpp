@@ -6,15 +6,10 @@
 #include <utility>
 
 #include "byte_order.hpp"
+#include "refrain/base/text.hpp"
 
 namespace refrain {
 namespace {
-
-std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
-
-std::string text(ByteRange range) {
-  return "[" + std::to_string(range.begin) + ", " + std::to_string(range.end) + ")";
-}
 
 Error refused(std::string message) {
   return Error(ErrorKind::invalid_argument, std::move(message));
@@ -117,10 +112,10 @@ class Checker {
       return refused(name + " names bytes " + text(argument.range) + " of region " +
                      quoted(region.name) + ", which has " + std::to_string(region.bytes) + ".");
     }
-    if (!reads(argument.direction) && !writes(argument.direction)) {
+    if (!does_read(argument.direction) && !does_write(argument.direction)) {
       return refused(name + " has an argument without a direction.");
     }
-    if (region.role == Role::constant && writes(argument.direction)) {
+    if (region.role == Role::constant && does_write(argument.direction)) {
       return Error(ErrorKind::constant_written,
                    name + " writes " + quoted(region.name) + ", which is a constant.");
     }
@@ -138,24 +133,24 @@ class Checker {
     if (!fits(call.block, parts_.parameter_bytes.size()) ||
         call.block.count != kernel.block_bytes) {
       return refused(name + " has a parameter block of " + std::to_string(call.block.count) +
-                     " bytes, and its kernel " + text_of(kernel) + " takes " +
+                     " bytes, and its kernel " + text(kernel) + " takes " +
                      std::to_string(kernel.block_bytes) + ".");
     }
     std::size_t used = 0;
     for (const Parameter& parameter : kernel.parameters) {
       if (parameter.kind != ParameterKind::view) continue;
       if (used == arguments.size()) {
-        return refused(name + " has too few arguments for " + text_of(kernel) + ".");
+        return refused(name + " has too few arguments for " + text(kernel) + ".");
       }
       const Argument& argument = arguments[used++];
       if (argument.offset != parameter.offset || argument.direction != parameter.direction) {
         return refused(name + " has an argument at offset " + std::to_string(argument.offset) +
-                       " that is not the one its kernel " + text_of(kernel) + " takes at " +
+                       " that is not the one its kernel " + text(kernel) + " takes at " +
                        std::to_string(parameter.offset) + ".");
       }
       const std::uint32_t element = size_of(parameter.element);
       if (argument.range.begin % element != 0 || argument.range.size() % element != 0) {
-        return refused(name + " gives bytes " + text(argument.range) + " to " + text_of(kernel) +
+        return refused(name + " gives bytes " + text(argument.range) + " to " + text(kernel) +
                        " that are not whole elements of " + std::to_string(element) + " bytes.");
       }
       // An address in a block would be one of another process.
@@ -169,7 +164,7 @@ class Checker {
       }
     }
     if (used != arguments.size()) {
-      return refused(name + " has too many arguments for " + text_of(kernel) + ".");
+      return refused(name + " has too many arguments for " + text(kernel) + ".");
     }
     return {};
   }
@@ -207,8 +202,6 @@ class Checker {
     return {};
   }
 
-  static std::string text_of(const KernelSignature& kernel) { return refrain::text(kernel); }
-
   const GraphParts& parts_;
   std::set<std::string_view> names_;
 };
@@ -230,12 +223,12 @@ Result<SealedGraph> SealedGraph::make(GraphParts parts) {
     // Reads first: a node that works in place reads what earlier nodes left.
     for (const Argument& argument : arguments) {
       // Constants are never written, so they order nothing and nobody brings them.
-      if (reads(argument.direction) && kept.regions[argument.region].role != Role::constant) {
+      if (does_read(argument.direction) && kept.regions[argument.region].role != Role::constant) {
         order.read(argument.region, argument.range);
       }
     }
     for (const Argument& argument : arguments) {
-      if (writes(argument.direction)) order.write(argument.region, argument.range);
+      if (does_write(argument.direction)) order.write(argument.region, argument.range);
     }
     node.dependencies.first = static_cast<std::uint32_t>(body->dependencies.size());
     order.end_node(body->dependencies);
@@ -244,6 +237,10 @@ Result<SealedGraph> SealedGraph::make(GraphParts parts) {
   }
   for (std::uint32_t region = 0; region < kept.regions.size(); ++region) {
     const ByteRangeSet& read = order.external(region);
+    Region& described = kept.regions[region];
+    if (described.role == Role::none && described.name.empty() && read.empty()) {
+      described.role = Role::scratch;
+    }
     for (const ByteRange& range : read.ranges()) body->external_reads.push_back({region, range});
     for (const ByteRange& range : order.written(region).ranges()) {
       body->writes.push_back({region, range});

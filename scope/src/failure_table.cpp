@@ -4,17 +4,14 @@
 #include <memory>
 
 #include "refrain/base/kernel_name.hpp"
+#include "refrain/base/text.hpp"
 
 namespace refrain {
 namespace {
 
-std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
-
 std::string place(StreamId stream, Where where) {
-  std::string text;
-  if (stream) text += " on stream " + std::to_string(stream.number);
-  if (where.known()) text += " (" + std::string(where.file) + ":" + std::to_string(where.line) + ")";
-  return text;
+  const std::string on = stream ? " on stream " + std::to_string(stream.number) : "";
+  return on + text(where);
 }
 
 }  // namespace
@@ -273,11 +270,6 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
   show.current_.store(outer, std::memory_order_seq_cst);
 }
 
-void FailureTable::abandon(ScopeShow& show, OpenScope& scope) noexcept {
-  const Error error(ErrorKind::torn_down);
-  exit_write(show, scope, &error);
-}
-
 void FailureTable::release(FailureRecord* record) noexcept {
   const Lock lock(mutex_);
   records_.release(record);
@@ -366,8 +358,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
 std::string FailureTable::describe(const BufferBinding& binding) const {
   const Slot* const found = slot(binding.buffer);
   const std::string name = found != nullptr ? quoted(found->name) : "a buffer that is gone";
-  return name + " [" + std::to_string(binding.range.begin) + ", " +
-         std::to_string(binding.range.end) + ")";
+  return name + " " + text(binding.range);
 }
 
 std::string FailureTable::carriers(const FailureRecord& record) const {
@@ -388,33 +379,33 @@ std::string FailureTable::carriers(const FailureRecord& record) const {
 }
 
 std::string FailureTable::describe(const FailureRecord& record) const {
-  std::string text = "failure " + std::to_string(record.id.number) + ": ";
+  std::string all = "failure " + std::to_string(record.id.number) + ": ";
   const FailureRecord* root = &record;
-  if (record.kernel) text += quoted(kernel_name(record.kernel));
-  text += place(record.stream, record.where);
-  if (record.kernel || record.stream || record.where.known()) text += ": ";
-  text += record.error.text();
+  if (record.kernel) all += quoted(kernel_name(record.kernel));
+  all += place(record.stream, record.where);
+  if (record.kernel || record.stream || record.where.known()) all += ": ";
+  all += record.error.text();
   for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
     const Skip& skip = record.skips.newest(age);
-    text += "\n    skipped: " + quoted(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
+    all += "\n    skipped: " + quoted(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
             " needed " + describe(skip.needed);
     if (skip.would_write_count != 0) {
-      text += " and would have written " + describe(skip.would_write);
+      all += " and would have written " + describe(skip.would_write);
       if (skip.would_write_count > 1) {
-        text += " and " + std::to_string(skip.would_write_count - 1) + " more";
+        all += " and " + std::to_string(skip.would_write_count - 1) + " more";
       }
     }
   }
   if (record.skips.dropped() != 0) {
-    text += "\n    and " + std::to_string(record.skips.dropped()) + " earlier skips";
+    all += "\n    and " + std::to_string(record.skips.dropped()) + " earlier skips";
   }
   while (root->cause != nullptr) {
     root = root->cause;
-    text += "\n  because of failure " + std::to_string(root->id.number) + ": ";
-    if (root->kernel) text += quoted(kernel_name(root->kernel));
-    text += place(root->stream, root->where) + ": " + root->error.text();
+    all += "\n  because of failure " + std::to_string(root->id.number) + ": ";
+    if (root->kernel) all += quoted(kernel_name(root->kernel));
+    all += place(root->stream, root->where) + ": " + root->error.text();
   }
-  return text;
+  return all;
 }
 
 std::string FailureTable::story(FailureId failure) {
@@ -444,16 +435,16 @@ std::optional<Error> FailureTable::report(std::span<const BufferBinding> binding
     });
   }
   if (told.empty()) return std::nullopt;
-  std::string text;
+  std::string stories;
   for (const FailureRecord* const met : told) {
-    text += "\n  " + describe(*met) + "\n    " + carriers(*met);
+    stories += "\n  " + describe(*met) + "\n    " + carriers(*met);
   }
   const bool one = told.size() == 1;
   const ErrorKind kind = one && told[0]->error.kind() == ErrorKind::unwritten
                              ? ErrorKind::unwritten
                              : ErrorKind::failed_input;
   return Error(kind, "Buffer " + describe(*first) + " cannot be read, because it carries " +
-                         (one ? "a failure." : std::to_string(told.size()) + " failures.") + text)
+                         (one ? "a failure." : std::to_string(told.size()) + " failures.") + stories)
       .with_failure(told[0]->id);
 }
 

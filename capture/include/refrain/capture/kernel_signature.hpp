@@ -19,10 +19,10 @@ enum class Direction : std::uint8_t {
   in_out = 3,  ///< Any byte may be read, and any may be written.
 };
 
-constexpr bool reads(Direction direction) noexcept {
+constexpr bool does_read(Direction direction) noexcept {
   return direction == Direction::in || direction == Direction::in_out;
 }
-constexpr bool writes(Direction direction) noexcept {
+constexpr bool does_write(Direction direction) noexcept {
   return direction == Direction::out || direction == Direction::in_out;
 }
 

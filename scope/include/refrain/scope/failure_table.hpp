@@ -146,8 +146,6 @@ class FailureTable {
                  std::span<const BufferBinding> writes) noexcept;
   void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
 
-  /// Claims the whole write set, even what the body of an abandoned scope left (O10).
-  void abandon(ScopeShow& show, OpenScope& scope) noexcept;
 
   // Questions.
 

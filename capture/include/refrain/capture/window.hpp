@@ -1,0 +1,158 @@
+// The window: the span in which a stream's work is recorded and not executed. It gathers what
+// scopes that exited cleanly wrote, and is doomed by the first that failed or was skipped, because
+// a graph that lacks work must never seal.
+//
+// Only scopes tell it anything (C7): `entered`, `record` and `fail` are called by ExecuteScope and
+// by nobody else, so "recorded" and "in the graph" are one event. The bodies stage the nodes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "refrain/base/result.hpp"
+#include "refrain/capture/sealed_graph.hpp"
+#include "refrain/scope/overlay.hpp"
+
+namespace refrain {
+
+/// The life of a window (C1). `abandoned` is for one whose owner went.
+enum class WindowState : std::uint8_t { prepared, recording, doomed, sealed, ended };
+
+std::string_view name_of(WindowState state) noexcept;
+
+/// One argument of work that is to be staged: where its address goes, and its bytes.
+struct StagedArgument {
+  std::uint32_t offset = 0;
+  Direction direction = Direction::in;
+  BufferBinding binding;
+};
+
+/// What a window needs to know of a buffer that a node touches, and what keeps it alive (C14).
+struct PinnedBuffer {
+  Region region;
+  std::shared_ptr<const void> pin;
+};
+
+/// What sealing leaves: the graph, and which buffer each of its regions was.
+struct SealedWindow {
+  SealedGraph graph;
+  std::vector<BufferId> buffers;                 ///< One a region.
+  std::vector<std::shared_ptr<const void>> pins; ///< One a region.
+};
+
+/// Says at sealing what a buffer is for, over what it was made with.
+struct RoleAt {
+  BufferId buffer;
+  Role role = Role::none;
+  std::string name;  ///< Empty keeps the buffer's own.
+};
+
+/// How a window is sealed.
+struct SealOptions {
+  std::string name = "graph";
+  std::vector<RoleAt> roles{};
+  bool allow_empty = false;  ///< Accept a window in which nothing was recorded (C17).
+};
+
+/// For the thread that uses its stream.
+class Window {
+ public:
+  Window(FailureTable& table, StreamId stream, Where opened);
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+
+  [[nodiscard]] WindowState state() const noexcept { return state_; }
+  /// Recording, or doomed while it records on: work goes here and not to the device.
+  [[nodiscard]] bool capturing() const noexcept {
+    return state_ == WindowState::recording || state_ == WindowState::doomed;
+  }
+  [[nodiscard]] StreamId stream() const noexcept { return stream_; }
+  [[nodiscard]] Where opened() const noexcept { return opened_; }
+  [[nodiscard]] Overlay& overlay() noexcept { return overlay_; }
+
+  /// From prepared to recording.
+  Result<void> begin();
+
+  // For scopes.
+
+  /// A scope entered; answers how much had been staged before.
+  [[nodiscard]] std::size_t entered() const noexcept { return nodes_.size(); }
+  /// A scope exited cleanly (C2). Dooms the window when what its body staged does not write
+  /// exactly what the scope claims (C2), or when it staged nothing (C16).
+  void record(const OpenScope& scope) noexcept;
+  /// A scope failed or was skipped (C3, C4). The first doom wins, the rest are counted (C6).
+  void fail(const OpenScope& scope, const Error& error) noexcept;
+
+  // For bodies.
+
+  /// Whether `buffer` has been touched already, so that `pin` need not be called.
+  [[nodiscard]] bool touches(BufferId buffer) const noexcept { return regions_.contains(buffer); }
+  void pin(BufferId buffer, PinnedBuffer pinned);
+  void stage_kernel(const std::shared_ptr<const KernelSignature>& kernel, const Grid& grid,
+                    std::span<const std::byte> block, std::span<const StagedArgument> arguments);
+  void stage_copy(const BufferBinding& source, const BufferBinding& destination, Where where);
+  void stage_fill(const BufferBinding& destination, std::uint32_t pattern, std::uint32_t width,
+                  Where where);
+  /// The scope that is open leaves `bytes` as they are, on purpose (C16): they become something
+  /// that the graph needs from outside.
+  void reuse(const BufferBinding& bytes);
+
+  /// The device refused a call that was made for this window's work (C17).
+  void device_refused(const Error& error) noexcept;
+
+  // The end.
+
+  /// A graph, or why there is none; the window has ended either way. A refusal has claimed what
+  /// its scopes wrote or would have written (C11).
+  Result<SealedWindow> seal(const SealOptions& options, Where where);
+  /// Ends without a graph and without a claim: all is as before the window (C11).
+  void abort() noexcept { state_ = WindowState::ended; }
+  /// Ends because its handle was dropped: claims as a refusal does (C11).
+  void drop() noexcept;
+
+ private:
+  /// What is said about the first doom; its text is built when the window is sealed.
+  struct Doom {
+    Error error;
+    KernelId kernel;
+    Where where;
+    BufferBinding claimed;  ///< For a scope that claimed bytes and staged nothing for them.
+  };
+  struct Staged {
+    Node node;       // argument regions are indexes into buffers_
+    bool settled = false;
+  };
+
+  void doom(Doom doom) noexcept;
+  void add(Call call, std::span<const StagedArgument> arguments, Where where);
+  [[nodiscard]] bool staged_exactly(const OpenScope& scope, BufferBinding& offending) const noexcept;
+  [[nodiscard]] Error doom_text() const;
+  void refuse(const Error& error, Where where) noexcept;
+  Result<SealedWindow> build(const SealOptions& options);
+
+  FailureTable& table_;
+  StreamId stream_;
+  Where opened_;
+  WindowState state_ = WindowState::prepared;
+  Overlay overlay_;
+  std::optional<Doom> doom_;
+  std::uint64_t later_dooms_ = 0;
+
+  std::map<BufferId, std::uint32_t> regions_;
+  std::vector<BufferId> buffers_;
+  std::vector<PinnedBuffer> pinned_;
+  std::vector<std::shared_ptr<const KernelSignature>> kernels_;
+  std::vector<Staged> nodes_;
+  std::vector<Argument> arguments_;
+  std::vector<std::byte> parameter_bytes_;
+  std::vector<BufferBinding> reused_;  // of the scope that is open
+};
+
+}  // namespace refrain

@@ -1,0 +1,285 @@
+#include "refrain/capture/window.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "refrain/base/kernel_name.hpp"
+#include "refrain/base/text.hpp"
+
+namespace refrain {
+namespace {
+
+std::string times(std::uint64_t count) {
+  return count == 1 ? "once more" : std::to_string(count) + " times more";
+}
+
+}  // namespace
+
+std::string_view name_of(WindowState state) noexcept {
+  switch (state) {
+    case WindowState::prepared: return "prepared";
+    case WindowState::recording: return "recording";
+    case WindowState::doomed: return "doomed";
+    case WindowState::sealed: return "sealed";
+    case WindowState::ended: return "ended";
+  }
+  return "?";
+}
+
+Window::Window(FailureTable& table, StreamId stream, Where opened)
+    : table_(table), stream_(stream), opened_(opened), overlay_(table, stream) {}
+
+Result<void> Window::begin() {
+  if (state_ != WindowState::prepared) {
+    return Error(ErrorKind::wrong_state, "The window of stream " +
+                                             std::to_string(stream_.number) +
+                                             " cannot begin to record: it is " +
+                                             std::string(name_of(state_)) + ".");
+  }
+  state_ = WindowState::recording;
+  return {};
+}
+
+void Window::doom(Doom doom) noexcept {
+  if (doom_) {
+    ++later_dooms_;  // C6
+    return;
+  }
+  doom_.emplace(std::move(doom));
+  state_ = WindowState::doomed;
+}
+
+void Window::fail(const OpenScope& scope, const Error& error) noexcept {
+  doom(Doom{error, scope.kernel, scope.where, {}});
+}
+
+void Window::device_refused(const Error& error) noexcept {
+  doom(Doom{error, KernelId{}, Where{}, {}});  // C17
+}
+
+bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) const noexcept {
+  // Walks instead of building sets: this is an exit, which allocates nothing.
+  const std::span<const Staged> staged = std::span(nodes_).subspan(scope.recorded_before);
+  const auto arguments_of = [&](const Staged& each) {
+    return std::span(arguments_).subspan(each.node.arguments.first, each.node.arguments.count);
+  };
+  // Whatever this body itself staged writes nothing that the scope does not claim; what a scope
+  // within it staged, that one has claimed.
+  for (const Staged& each : staged) {
+    if (each.settled) continue;
+    for (const Argument& argument : arguments_of(each)) {
+      if (!does_write(argument.direction)) continue;
+      std::uint64_t at = argument.range.begin;
+      bool moved = true;
+      while (at < argument.range.end && moved) {
+        moved = false;
+        for (const BufferBinding& claimed : scope.writes) {
+          if (claimed.buffer == buffers_[argument.region] && claimed.range.begin <= at &&
+              at < claimed.range.end) {
+            at = claimed.range.end;
+            moved = true;
+          }
+        }
+      }
+      if (at < argument.range.end) {
+        offending = {buffers_[argument.region], argument.range};
+        return false;
+      }
+    }
+  }
+  for (const BufferBinding& claimed : scope.writes) {
+    std::uint64_t at = claimed.range.begin;
+    const auto cover = [&](BufferId buffer, ByteRange range) {
+      if (buffer != claimed.buffer || range.begin > at || at >= range.end) return false;
+      at = range.end;
+      return true;
+    };
+    bool moved = true;
+    while (at < claimed.range.end && moved) {
+      moved = false;
+      for (const Staged& each : staged) {
+        for (const Argument& argument : arguments_of(each)) {
+          if (does_write(argument.direction) && cover(buffers_[argument.region], argument.range)) {
+            moved = true;
+          }
+        }
+      }
+      for (const BufferBinding& reused : reused_) {
+        if (cover(reused.buffer, reused.range)) moved = true;
+      }
+    }
+    if (at < claimed.range.end) {
+      offending = claimed;
+      return false;
+    }
+  }
+  return true;
+}
+
+void Window::record(const OpenScope& scope) noexcept {
+  if (state_ == WindowState::recording) {
+    BufferBinding offending;
+    if (!staged_exactly(scope, offending)) {  // C2, C16
+      doom(Doom{Error(ErrorKind::recorded_nothing), scope.kernel, scope.where, offending});
+    }
+  }
+  for (std::size_t at = scope.recorded_before; at < nodes_.size(); ++at) nodes_[at].settled = true;
+  if (scope.parent == nullptr) reused_.clear();
+}
+
+void Window::pin(BufferId buffer, PinnedBuffer pinned) {
+  const auto index = static_cast<std::uint32_t>(buffers_.size());
+  buffers_.push_back(buffer);
+  pinned_.push_back(std::move(pinned));
+  regions_.emplace(buffer, index);
+}
+
+void Window::add(Call call, std::span<const StagedArgument> arguments, Where where) {
+  if (state_ != WindowState::recording) return;  // doomed: it will not seal, so keep nothing
+  Staged staged;
+  staged.node.call = call;
+  staged.node.where = where;
+  staged.node.arguments = {static_cast<std::uint32_t>(arguments_.size()),
+                           static_cast<std::uint32_t>(arguments.size())};
+  for (const StagedArgument& argument : arguments) {
+    arguments_.push_back({argument.offset, argument.direction,
+                          regions_.at(argument.binding.buffer), argument.binding.range});
+  }
+  nodes_.push_back(staged);
+}
+
+void Window::stage_kernel(const std::shared_ptr<const KernelSignature>& kernel, const Grid& grid,
+                          std::span<const std::byte> block,
+                          std::span<const StagedArgument> arguments) {
+  auto found = std::find(kernels_.begin(), kernels_.end(), kernel);
+  if (found == kernels_.end()) found = kernels_.insert(kernels_.end(), kernel);
+  KernelCall call;
+  call.kernel = static_cast<std::uint32_t>(found - kernels_.begin());
+  call.grid = grid;
+  call.block = {static_cast<std::uint32_t>(parameter_bytes_.size()),
+                static_cast<std::uint32_t>(block.size())};
+  if (state_ == WindowState::recording) {
+    parameter_bytes_.insert(parameter_bytes_.end(), block.begin(), block.end());
+  }
+  add(call, arguments, grid.where);
+}
+
+void Window::stage_copy(const BufferBinding& source, const BufferBinding& destination,
+                        Where where) {
+  const std::array arguments{StagedArgument{0, Direction::in, source},
+                             StagedArgument{0, Direction::out, destination}};
+  add(CopyCall{}, arguments, where);
+}
+
+void Window::stage_fill(const BufferBinding& destination, std::uint32_t pattern,
+                        std::uint32_t width, Where where) {
+  const std::array arguments{StagedArgument{0, Direction::out, destination}};
+  add(FillCall{pattern, width}, arguments, where);
+}
+
+void Window::reuse(const BufferBinding& bytes) { reused_.push_back(bytes); }
+
+Error Window::doom_text() const {
+  std::string all = "The window of stream " + std::to_string(stream_.number) + text(opened_) +
+                     " refuses to seal";
+  if (doom_->claimed.buffer) {
+    all += ", because " + quoted(kernel_name(doom_->kernel)) + text(doom_->where) +
+            " claimed bytes " + text(doom_->claimed.range) + " of " +
+            quoted(table_.name_of(doom_->claimed.buffer)) +
+            " and what it recorded does not write exactly those (often: it recorded nothing).";
+  } else if (doom_->kernel) {
+    all += ", because " + quoted(kernel_name(doom_->kernel)) + text(doom_->where) +
+            " did not end cleanly: " + doom_->error.text();
+  } else {
+    all += ", because the device refused a call: " + doom_->error.text();
+  }
+  if (later_dooms_ != 0) {
+    all += " Work in it failed or was skipped " + times(later_dooms_) + ".";
+  }
+  return Error(ErrorKind::window_doomed, std::move(all)).with_failure(doom_->error.failure());
+}
+
+void Window::refuse(const Error& error, Where where) noexcept {
+  overlay_.refuse(error, where);  // C11
+  state_ = WindowState::ended;
+}
+
+void Window::drop() noexcept {
+  if (!capturing()) {
+    state_ = WindowState::ended;
+    return;
+  }
+  if (doom_) {
+    refuse(doom_text(), opened_);
+    return;
+  }
+  refuse(Error(ErrorKind::window_doomed, "The window of stream " +
+                                             std::to_string(stream_.number) + text(opened_) +
+                                             " was dropped without being sealed or aborted."),
+         opened_);
+}
+
+Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
+  if (state_ == WindowState::prepared) {
+    state_ = WindowState::ended;  // C1: ending one that is only prepared unwinds it
+    return Error(ErrorKind::wrong_state, "The window of stream " +
+                                             std::to_string(stream_.number) + text(opened_) +
+                                             " was prepared and never began to record.");
+  }
+  if (!capturing()) {
+    return Error(ErrorKind::wrong_state, "The window of stream " +
+                                             std::to_string(stream_.number) + text(opened_) +
+                                             " has ended already.");
+  }
+  if (overlay_.inside()) {
+    return Error(ErrorKind::wrong_state,
+                 "A window cannot be sealed by work that is being recorded in it.");
+  }
+  Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options);
+  if (!sealed.ok()) {
+    refuse(sealed.error(), where);
+    return sealed;
+  }
+  state_ = WindowState::sealed;
+  return sealed;
+}
+
+Result<SealedWindow> Window::build(const SealOptions& options) {
+  if (nodes_.empty() && !options.allow_empty) {  // C17
+    return Error(ErrorKind::recorded_nothing,
+                 "The window of stream " + std::to_string(stream_.number) + text(opened_) +
+                     " refuses to seal, because nothing was recorded in it. "
+                     "(SealOptions::allow_empty accepts that.)");
+  }
+  GraphParts parts;
+  parts.name = options.name;
+  parts.kernels.reserve(kernels_.size());
+  for (const auto& kernel : kernels_) parts.kernels.push_back(*kernel);
+  for (const PinnedBuffer& each : pinned_) parts.regions.push_back(each.region);
+  for (const RoleAt& said : options.roles) {
+    const auto found = regions_.find(said.buffer);
+    if (found == regions_.end()) {
+      return Error(ErrorKind::invalid_argument,
+                   "The window of stream " + std::to_string(stream_.number) + text(opened_) +
+                       " was told a role for " + quoted(table_.name_of(said.buffer)) +
+                       ", which nothing in it touches.");
+    }
+    Region& region = parts.regions[found->second];
+    region.role = said.role;
+    if (!said.name.empty()) region.name = said.name;
+    if (said.role == Role::state && std::holds_alternative<NoStart>(region.start)) {
+      region.start = ZeroStart{};
+    }
+  }
+  for (const Staged& each : nodes_) parts.nodes.push_back(each.node);
+  parts.arguments = arguments_;
+  parts.parameter_bytes = parameter_bytes_;
+  Result<SealedGraph> graph = SealedGraph::make(std::move(parts));
+  if (!graph.ok()) return graph.error();
+  SealedWindow sealed{*std::move(graph), buffers_, {}};
+  for (const PinnedBuffer& each : pinned_) sealed.pins.push_back(each.pin);
+  return sealed;
+}
+
+}  // namespace refrain
