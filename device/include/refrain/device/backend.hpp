@@ -1,0 +1,151 @@
+// What a kind of device must be able to do, and nothing of how refrain keeps its promises: a
+// backend opens no scope, sees no window and knows no claim. docs/decisions/0001 shows how each
+// call maps onto the CUDA driver and onto the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "refrain/base/result.hpp"
+#include "refrain/capture/sealed_graph.hpp"
+
+namespace refrain {
+
+/// Memory as the device names it: a pointer on the host, a CUdeviceptr on CUDA.
+struct DeviceMemory {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+
+/// A kernel's code, loaded. Safe to share.
+class KernelCode {
+ public:
+  virtual ~KernelCode() = default;
+};
+
+/// A stream as the backend has it. For one thread at a time.
+class BackendStream {
+ public:
+  virtual ~BackendStream() = default;
+  /// Whether work may still be running when `issue` or `run` has come back.
+  [[nodiscard]] virtual bool asynchronous() const noexcept = 0;
+};
+
+/// A point in a stream's work. Safe to share.
+class BackendEvent {
+ public:
+  virtual ~BackendEvent() = default;
+};
+
+/// A graph made ready to run on one set of addresses. For one thread at a time.
+class Executable {
+ public:
+  virtual ~Executable() = default;
+};
+
+/// Names a piece of issued work on its stream, in issue order from 1; 0 where nobody follows it.
+using Ticket = std::uint64_t;
+
+/// Hears how asynchronous work ends; called from the backend's threads.
+class Completion {
+ public:
+  virtual ~Completion() = default;
+  /// Whether the work may start: false when what it reads has failed meanwhile (E10).
+  [[nodiscard]] virtual bool may_run(Ticket ticket) noexcept = 0;
+  /// The work has ended, with an error if there is one, or was not run.
+  virtual void ended(Ticket ticket, const Error* error) noexcept = 0;
+};
+
+/// A launch with its addresses in place. Borrows; a backend that runs it later copies.
+struct BoundKernel {
+  const KernelCode* code = nullptr;
+  Grid grid;
+  std::span<const std::byte> block;           ///< The parameter block, addresses written in.
+  std::span<const std::uint64_t> view_bytes;  ///< The size of each view, in parameter order.
+};
+struct BoundCopy {
+  std::uint64_t source = 0;
+  std::uint64_t destination = 0;
+  std::uint64_t bytes = 0;
+};
+struct BoundFill {
+  std::uint64_t destination = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t pattern = 0;
+  std::uint32_t width = 1;
+};
+using BoundNode = std::variant<BoundKernel, BoundCopy, BoundFill>;
+
+/// How a stream runs its work.
+enum class StreamKind : std::uint8_t {
+  inline_,  ///< On the host: the issuing thread runs it before the call returns.
+  worker,   ///< A queue of its own; on the host a thread.
+};
+
+/// Safe to share; each call is for any thread, its stream or executable for one at a time.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+
+  // Memory. Nothing here waits for a stream.
+
+  virtual Result<DeviceMemory> allocate(std::uint64_t bytes, std::uint32_t alignment) = 0;
+  /// Memory that holds `bytes` and never changes; the host uses them in place.
+  virtual Result<DeviceMemory> adopt(const SharedBytes& bytes) = 0;
+  /// Gives back what `allocate` or `adopt` gave.
+  virtual void release(const DeviceMemory& memory) noexcept = 0;
+  /// Sets memory that no stream uses: to `bytes`, or to zero.
+  virtual Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) = 0;
+  virtual Result<void> zero(std::uint64_t address, std::uint64_t bytes) = 0;
+
+  // Code.
+
+  /// The kernel of that name and version. Refuses (`kernel_missing`, `kernel_signature`) when
+  /// there is none or its parameters are others.
+  virtual Result<std::shared_ptr<const KernelCode>> kernel(const KernelSignature& wanted) = 0;
+
+  // Streams and events.
+
+  /// `completion` outlives the stream.
+  virtual Result<std::unique_ptr<BackendStream>> stream(StreamKind kind,
+                                                        Completion& completion) = 0;
+  /// Waits until all of a stream's work has ended.
+  virtual Result<void> sync(BackendStream& stream) = 0;
+  virtual Result<std::shared_ptr<BackendEvent>> record(BackendStream& stream) = 0;
+  /// Work issued to `stream` from now on starts after `event`. An inline stream waits here.
+  virtual Result<void> wait(BackendStream& stream, const std::shared_ptr<BackendEvent>& event) = 0;
+  [[nodiscard]] virtual Result<bool> reached(BackendEvent& event) = 0;
+  virtual Result<void> wait_on_host(BackendEvent& event) = 0;
+
+  // Work.
+
+  /// On an inline stream runs the node: a kernel's error is the answer, and what a kernel throws
+  /// goes through. On another it is handed over, and `Completion` hears of the rest.
+  virtual Result<void> issue(BackendStream& stream, const BoundNode& node, Ticket ticket) = 0;
+  /// Host bytes to the device; `bytes` may be reused once the call is back.
+  virtual Result<void> write(BackendStream& stream, std::uint64_t destination,
+                             std::span<const std::byte> bytes) = 0;
+  /// Device bytes to the host; back once they have arrived.
+  virtual Result<void> read(BackendStream& stream, std::span<std::byte> bytes,
+                            std::uint64_t source) = 0;
+
+  // Graphs.
+
+  /// Makes `graph` ready: one code a kernel of the graph, one address a region.
+  virtual Result<std::unique_ptr<Executable>> prepare(
+      const SealedGraph& graph, std::span<const std::shared_ptr<const KernelCode>> code,
+      std::span<const std::uint64_t> addresses) = 0;
+  /// Points the nodes that use `region` at another address; nothing is in flight.
+  virtual Result<void> rebind(Executable& executable, std::uint32_t region,
+                              std::uint64_t address) = 0;
+  /// Runs the graph once, as `issue` runs a node. Stops at the first node that fails.
+  virtual Result<void> run(BackendStream& stream, Executable& executable, Ticket ticket) = 0;
+};
+
+}  // namespace refrain
