@@ -43,11 +43,11 @@ class [[nodiscard]] Result {
   /// The value; throws `BadResult` with the error's text when there is none.
   decltype(auto) value() & {
     require();
-    return *expected_;
+    if constexpr (!std::is_void_v<T>) return *expected_;
   }
   decltype(auto) value() const& {
     require();
-    return *expected_;
+    if constexpr (!std::is_void_v<T>) return *expected_;
   }
   T value() && {
     require();

@@ -1,0 +1,39 @@
+#include "support/allocations.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local std::uint64_t count = 0;
+
+void* take(std::size_t size) {
+  ++count;
+  if (void* const memory = std::malloc(size != 0 ? size : 1)) return memory;
+  throw std::bad_alloc();
+}
+
+void* take(std::size_t size, std::align_val_t alignment) {
+  ++count;
+  const auto to = static_cast<std::size_t>(alignment);
+  if (void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+std::uint64_t refrain::test::allocations() noexcept { return count; }
+
+// The nothrow forms of the standard library call these.
+void* operator new(std::size_t size) { return take(size); }
+void* operator new[](std::size_t size) { return take(size); }
+void* operator new(std::size_t size, std::align_val_t to) { return take(size, to); }
+void* operator new[](std::size_t size, std::align_val_t to) { return take(size, to); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }

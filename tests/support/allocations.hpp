@@ -1,0 +1,20 @@
+// Counts what a thread takes from the heap, so that a test can say "this allocates nothing".
+// A program that uses it has its global operator new replaced; one that does not keeps its own.
+#pragma once
+
+#include <cstdint>
+
+namespace refrain::test {
+
+/// How often this thread has called operator new so far.
+std::uint64_t allocations() noexcept;
+
+/// How often `work()` called operator new, on this thread.
+template <class Work>
+std::uint64_t allocations_in(Work&& work) {
+  const std::uint64_t before = allocations();
+  work();
+  return allocations() - before;
+}
+
+}  // namespace refrain::test
