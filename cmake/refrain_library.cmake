@@ -32,7 +32,9 @@ function(refrain_library folder)
   target_sources(${target} ${public} FILE_SET HEADERS BASE_DIRS include FILES ${headers})
 
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${folder})
-  install(TARGETS ${target} EXPORT refrain
-    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  if(PROJECT_IS_TOP_LEVEL)
+    install(TARGETS ${target} EXPORT refrain
+      ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+      FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  endif()
 endfunction()

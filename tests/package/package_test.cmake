@@ -23,10 +23,11 @@ foreach(file IN LISTS package_files)
 endforeach()
 
 # The flags of this build, because a program must be linked with the sanitizer of its libraries.
+# -rdynamic as in a program that loads kernels from shared objects: it exports all that is not hidden.
 run("${CMAKE_COMMAND}" -S "${work_dir}/quickstart" -B "${work_dir}/build" -G "${generator}"
   "-DCMAKE_PREFIX_PATH=${work_dir}/prefix"
   "-DCMAKE_CXX_COMPILER=${compiler}" "-DCMAKE_CXX_COMPILER_LAUNCHER=${launcher}"
-  "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_BUILD_TYPE=${build_type}")
+  "-DCMAKE_CXX_FLAGS=${flags}" "-DCMAKE_BUILD_TYPE=${build_type}" "-DCMAKE_EXE_LINKER_FLAGS=-rdynamic")
 
 load_cache("${work_dir}/build" READ_WITH_PREFIX outside_ refrain_DIR)
 string(FIND "${outside_refrain_DIR}" "${work_dir}/prefix/" found)
@@ -36,3 +37,12 @@ endif()
 
 run("${CMAKE_COMMAND}" --build "${work_dir}/build")
 run("${work_dir}/build/quickstart")
+
+# Else a shared object that was built with another protobuf would bind to ours and crash.
+find_program(nm nm REQUIRED)
+execute_process(COMMAND "${nm}" --dynamic --defined-only "${work_dir}/build/quickstart"
+  OUTPUT_VARIABLE exported COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "[^\n]*(google8protobuf|refrain4file)[^\n]*" symbol "${exported}")
+if(symbol)
+  message(FATAL_ERROR "A program that uses refrain exports what is only ours (${symbol}).")
+endif()
