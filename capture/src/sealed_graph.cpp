@@ -40,7 +40,7 @@ class Checker {
 
  private:
   Result<void> check(const KernelSignature& kernel) {
-    const std::string name = "Kernel " + quoted(kernel.name);
+    const std::string name = "Kernel " + quote(kernel.name);
     if (kernel.name.empty()) return refused("A kernel has no name.");
     std::uint64_t at = 0;
     std::uint64_t structure_end = 0;
@@ -71,14 +71,14 @@ class Checker {
 
   Result<void> check(const Region& region, std::size_t at) {
     const std::string name =
-        "Region " + (region.name.empty() ? std::to_string(at) : quoted(region.name));
+        "Region " + (region.name.empty() ? std::to_string(at) : quote(region.name));
     if (region.bytes == 0) return refused(name + " has no bytes.");
     if (!std::has_single_bit(region.alignment)) {
       return refused(name + " has an alignment of " + std::to_string(region.alignment) +
                      ", which is no power of two.");
     }
     if (!region.name.empty() && !names_.insert(region.name).second) {
-      return refused("Two regions are called " + quoted(region.name) + ".");
+      return refused("Two regions are called " + quote(region.name) + ".");
     }
     const SharedBytes* const bytes = std::get_if<SharedBytes>(&region.start);
     if (bytes != nullptr && bytes->size() != region.bytes) {
@@ -110,14 +110,14 @@ class Checker {
     const Region& region = parts_.regions[argument.region];
     if (argument.range.begin > argument.range.end || argument.range.end > region.bytes) {
       return refused(name + " names bytes " + text(argument.range) + " of region " +
-                     quoted(region.name) + ", which has " + std::to_string(region.bytes) + ".");
+                     quote(region.name) + ", which has " + std::to_string(region.bytes) + ".");
     }
     if (!does_read(argument.direction) && !does_write(argument.direction)) {
       return refused(name + " has an argument without a direction.");
     }
     if (region.role == Role::constant && does_write(argument.direction)) {
       return Error(ErrorKind::constant_written,
-                   name + " writes " + quoted(region.name) + ", which is a constant.");
+                   name + " writes " + quote(region.name) + ", which is a constant.");
     }
     return {};
   }
@@ -283,7 +283,7 @@ std::vector<std::string> SealedGraph::not_portable() const {
     if (read.region == last || region.role == Role::input || region.role == Role::state) continue;
     last = read.region;
     reasons.push_back("Region " +
-                      (region.name.empty() ? std::to_string(read.region) : quoted(region.name)) +
+                      (region.name.empty() ? std::to_string(read.region) : quote(region.name)) +
                       " is read before the graph writes it, and its role is " +
                       std::string(refrain::name_of(region.role)) +
                       "; declare it as an input, a state or a constant.");

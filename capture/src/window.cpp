@@ -184,12 +184,12 @@ Error Window::doom_text() const {
   std::string all = "The window of stream " + std::to_string(stream_.number) + text(opened_) +
                      " refuses to seal";
   if (doom_->claimed.buffer) {
-    all += ", because " + quoted(kernel_name(doom_->kernel)) + text(doom_->where) +
+    all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
             " claimed bytes " + text(doom_->claimed.range) + " of " +
-            quoted(table_.name_of(doom_->claimed.buffer)) +
+            quote(table_.name_of(doom_->claimed.buffer)) +
             " and what it recorded does not write exactly those (often: it recorded nothing).";
   } else if (doom_->kernel) {
-    all += ", because " + quoted(kernel_name(doom_->kernel)) + text(doom_->where) +
+    all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
             " did not end cleanly: " + doom_->error.text();
   } else {
     all += ", because the device refused a call: " + doom_->error.text();
@@ -262,7 +262,7 @@ Result<SealedWindow> Window::build(const SealOptions& options) {
     if (found == regions_.end()) {
       return Error(ErrorKind::invalid_argument,
                    "The window of stream " + std::to_string(stream_.number) + text(opened_) +
-                       " was told a role for " + quoted(table_.name_of(said.buffer)) +
+                       " was told a role for " + quote(table_.name_of(said.buffer)) +
                        ", which nothing in it touches.");
     }
     Region& region = parts.regions[found->second];

@@ -29,15 +29,24 @@ FoundFailure::~FoundFailure() {
   if (record_ != nullptr) table_->release(record_);
 }
 
-bool LateClaim::overlaps(std::span<const BufferBinding> bindings) const noexcept {
-  for (const BufferBinding& binding : bindings) {
+bool LateClaim::passes_on(const Skip& skip, std::span<const BufferBinding> reads,
+                          std::span<const BufferBinding> writes) {
+  for (const BufferBinding& read : reads) {
     for (const auto& [buffer, bytes] : bytes_) {
-      if (buffer != binding.buffer) continue;
-      for (const ByteRange& range : bytes.ranges()) {
-        if (range.overlaps(binding.range)) return true;
+      if (buffer != read.buffer) continue;
+      for (const ByteRange& bad : bytes.ranges()) {
+        if (!bad.overlaps(read.range)) continue;
+        Skip noted = skip;
+        noted.needed = {buffer, intersection(bad, read.range)};
+        noted.would_write_count = static_cast<std::uint32_t>(writes.size());
+        if (!writes.empty()) noted.would_write = writes.front();
+        skips_.push_back(noted);
+        add(writes);
+        return true;
       }
     }
   }
+  remove(writes);
   return false;
 }
 
@@ -194,6 +203,22 @@ FoundFailure FailureTable::read_failure(ScopeShow& show, std::span<const BufferB
   return {};
 }
 
+void FailureTable::reached(OpenScope& scope) noexcept {
+  // E10: a failure that was found after the inputs were looked at and before the scope was shown.
+  for (const BufferBinding& read : scope.reads) {
+    const Slot* const found = slot(read.buffer);
+    if (found == nullptr) continue;
+    found->claims.any(read.range, [&](ByteRange, const Claim& claim) {
+      if (claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten) {
+        return false;
+      }
+      scope.poisoned = claim.failure->id;
+      return true;
+    });
+    if (scope.poisoned) return;
+  }
+}
+
 void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
   const std::uintptr_t outer = show.current_.load(std::memory_order_relaxed);
   if (outer == 0) {
@@ -201,12 +226,14 @@ void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
     if (records_.live() == 0) return;
     const Lock lock(mutex_);
     top_up();
+    reached(scope);
     look(show);  // O6: replaces what the write set carried
     return;
   }
   const Lock lock(mutex_);
   top_up();
   look(show);  // the outer scope's claim lies beneath this one's
+  reached(scope);
   scope.parent = ScopeShow::scope(outer);
   put_into_table(show, scope);
   show.current_.store(ScopeShow::bits(&scope) | ScopeShow::kInTable, std::memory_order_seq_cst);
@@ -248,6 +275,9 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
   if (error != nullptr) {
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
+  } else if (scope.poisoned) {
+    // E10: it was handed over before its input was known to be bad, and is not run.
+    records_.set_error(*provisional, Error(ErrorKind::skipped, scope.poisoned));
   } else {
     for (const BufferBinding& binding : scope.writes) {
       Slot* const target = slot(binding.buffer);
@@ -317,19 +347,22 @@ FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error&
 
 FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId stream,
                                    Where where, std::span<const BufferBinding> writes,
-                                   const std::function<void(FailureId, LateClaim&)>& walk) {
+                                   const LateWalk& walk) {
   const Lock lock(mutex_);
+  top_up();
   // Counted before anybody is looked at: see the head of the file.
   FailureRecord& record = records_.mint(error, kernel, stream, where);
   records_.retain(&record);
-  for (ScopeShow* const show : shows_) look(*show);
-  LateClaim late;
-  late.add(writes);
-  walk(record.id, late);
+  std::vector<OpenScope*> open;
   for (ScopeShow* const show : shows_) {
-    const OpenScope* scope = ScopeShow::scope(show->current_.load(std::memory_order_seq_cst));
-    for (; scope != nullptr; scope = scope->parent) late.remove(scope->writes);
+    look(*show);
+    OpenScope* scope = ScopeShow::scope(show->current_.load(std::memory_order_seq_cst));
+    for (; scope != nullptr; scope = scope->parent) open.push_back(scope);
   }
+  LateClaim late(record.id);
+  late.add(writes);
+  walk(late, open);
+  for (const Skip& skip : late.skips_) record.skips.add(skip);
   for (const auto& [buffer, bytes] : late.bytes_) {
     Slot* const target = slot(buffer);
     if (target == nullptr) continue;
@@ -357,7 +390,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
 
 std::string FailureTable::describe(const BufferBinding& binding) const {
   const Slot* const found = slot(binding.buffer);
-  const std::string name = found != nullptr ? quoted(found->name) : "a buffer that is gone";
+  const std::string name = found != nullptr ? quote(found->name) : "a buffer that is gone";
   return name + " " + text(binding.range);
 }
 
@@ -371,7 +404,7 @@ std::string FailureTable::carriers(const FailureRecord& record) const {
       return claim.failure == &record || claim.mark == &record;
     });
     if (!carries) continue;
-    if (++count <= 4) names += (count == 1 ? ": " : ", ") + quoted(each.name);
+    if (++count <= 4) names += (count == 1 ? ": " : ", ") + quote(each.name);
   }
   if (count > 4) names += ", ...";
   return std::to_string(count) + (count == 1 ? " buffer carries it" : " buffers carry it") + names +
@@ -381,13 +414,13 @@ std::string FailureTable::carriers(const FailureRecord& record) const {
 std::string FailureTable::describe(const FailureRecord& record) const {
   std::string all = "failure " + std::to_string(record.id.number) + ": ";
   const FailureRecord* root = &record;
-  if (record.kernel) all += quoted(kernel_name(record.kernel));
+  if (record.kernel) all += quote(kernel_name(record.kernel));
   all += place(record.stream, record.where);
   if (record.kernel || record.stream || record.where.known()) all += ": ";
   all += record.error.text();
   for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
     const Skip& skip = record.skips.newest(age);
-    all += "\n    skipped: " + quoted(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
+    all += "\n    skipped: " + quote(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
             " needed " + describe(skip.needed);
     if (skip.would_write_count != 0) {
       all += " and would have written " + describe(skip.would_write);
@@ -402,7 +435,7 @@ std::string FailureTable::describe(const FailureRecord& record) const {
   while (root->cause != nullptr) {
     root = root->cause;
     all += "\n  because of failure " + std::to_string(root->id.number) + ": ";
-    if (root->kernel) all += quoted(kernel_name(root->kernel));
+    if (root->kernel) all += quote(kernel_name(root->kernel));
     all += place(root->stream, root->where) + ": " + root->error.text();
   }
   return all;

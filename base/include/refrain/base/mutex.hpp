@@ -11,6 +11,7 @@
 
 #define REFRAIN_GUARDED_BY(x) REFRAIN_THREAD_ANNOTATION(guarded_by(x))
 #define REFRAIN_REQUIRES(...) REFRAIN_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
+#define REFRAIN_NO_THREAD_SAFETY_ANALYSIS REFRAIN_THREAD_ANNOTATION(no_thread_safety_analysis)
 #define REFRAIN_EXCLUDES(...) REFRAIN_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 
 namespace refrain {
@@ -21,8 +22,6 @@ class REFRAIN_THREAD_ANNOTATION(capability("mutex")) Mutex {
   void lock() REFRAIN_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
   void unlock() REFRAIN_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
 
-  /// For a condition variable that waits on it.
-  std::mutex& native() noexcept { return mutex_; }
 
  private:
   std::mutex mutex_;

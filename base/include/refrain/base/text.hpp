@@ -10,7 +10,7 @@
 namespace refrain {
 
 /// `"name"`.
-inline std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+inline std::string quote(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 /// `[begin, end)`.
 inline std::string text(ByteRange range) {

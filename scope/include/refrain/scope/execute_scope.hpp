@@ -10,6 +10,7 @@
 #include <concepts>
 #include <exception>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "refrain/scope/failure_table.hpp"
@@ -47,19 +48,32 @@ concept WriteScoped =
 /// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
 template <WriteScoped Server>
 class [[nodiscard]] ExecuteScope {
+  template <class T>
+  struct ValueOf;
+  template <class T>
+  struct ValueOf<Result<T>> {
+    using type = T;
+  };
+  /// What a body's `Result` holds.
+  template <class Body>
+  using BodyValue =
+      typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>>::type;
+
  public:
-  /// Around work that reads no device memory, or whose reads somebody has looked at. Always
-  /// enters (O2).
-  static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes, Where where) {
-    return ExecuteScope(server, kernel, FoundFailure{}, std::move(writes), where);
+  /// Around work that reads no device memory, or whose reads somebody has just `looked_at`, which
+  /// then outlive the scope. Always enters (O2).
+  static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes, Where where,
+                           std::span<const BufferBinding> looked_at = {}) {
+    return ExecuteScope(server, kernel, FoundFailure{}, looked_at, std::move(writes), where);
   }
 
-  /// Around work that reads device memory. Skips when one of `reads` carries a failure.
+  /// Around work that reads device memory. Skips when one of `reads` carries a failure. `reads`
+  /// outlive the scope.
   static ExecuteScope launching(Server& server, KernelId kernel,
                                 std::span<const BufferBinding> reads, WriteSet writes,
                                 Where where) {
     // O3: looked at before anything is claimed, or work in place would meet its own claim.
-    return ExecuteScope(server, kernel, server.write_streams().read_failure(reads),
+    return ExecuteScope(server, kernel, server.write_streams().read_failure(reads), reads,
                         std::move(writes), where);
   }
 
@@ -73,12 +87,14 @@ class [[nodiscard]] ExecuteScope {
   }
 
   [[nodiscard]] bool skipped() const noexcept { return static_cast<bool>(skipped_); }
+  /// What is shown of it, for work that is handed over to run later.
+  [[nodiscard]] const OpenScope& shown() const noexcept { return scope_; }
 
   /// Runs `body(server)`, which answers a `Result`, and settles. A skipped scope never runs it
   /// (K3). What the body throws goes on unchanged (E4).
   template <class Body>
-  auto execute(Body&& body) && -> ScopedOutcome<typename BodyValue<Body>::type> {
-    using Value = typename BodyValue<Body>::type;
+  auto execute(Body&& body) && -> ScopedOutcome<BodyValue<Body>> {
+    using Value = BodyValue<Body>;
     if (!entered_) return Skipped{skipped_};
     try {
       auto result = std::forward<Body>(body)(server_);
@@ -100,18 +116,10 @@ class [[nodiscard]] ExecuteScope {
   }
 
  private:
-  template <class T>
-  struct ValueOf;
-  template <class T>
-  struct ValueOf<Result<T>> {
-    using type = T;
-  };
-  template <class Body>
-  struct BodyValue : ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>> {};
-
-  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found, WriteSet writes,
-               Where where)
+  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found,
+               std::span<const BufferBinding> reads, WriteSet writes, Where where)
       : server_(server), writes_(std::move(writes)) {
+    scope_.reads = reads;
     scope_.writes = writes_.bindings();
     scope_.kernel = kernel;
     scope_.where = where;

@@ -29,12 +29,16 @@ class Overlay;
 
 /// A scope that is open: lives on the stack of the thread that runs its body.
 struct OpenScope {
+  std::span<const BufferBinding> reads;   ///< What was looked at before it opened.
   std::span<const BufferBinding> writes;
   KernelId kernel;
   Where where;
   OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
   FailureRecord* provisional = nullptr;  ///< Set once the claim is in the table.
   std::size_t recorded_before = 0;       ///< What the window answered to `entered`.
+  /// A failure that reached its inputs after they were looked at (E10). Written under the table's
+  /// mutex and those of all ledgers; whoever holds one of them may read it.
+  FailureId poisoned;
 };
 
 /// Where one stream shows the scope that it is in. For the stream's thread; others only look.
@@ -97,16 +101,26 @@ class FoundFailure {
   Error error_{ErrorKind::torn_down};
 };
 
-/// The bytes that a failure found late makes bad; its walk over what was issued later edits it.
+/// The bytes that a failure found late makes bad, edited by a walk over what was issued later, in
+/// issue order (E10).
 class LateClaim {
  public:
-  [[nodiscard]] bool overlaps(std::span<const BufferBinding> bindings) const noexcept;
-  void add(std::span<const BufferBinding> bindings);
-  void remove(std::span<const BufferBinding> bindings);
+  explicit LateClaim(FailureId failure) noexcept : failure_(failure) {}
+
+  [[nodiscard]] FailureId failure() const noexcept { return failure_; }
+  /// Later work: if it reads what is bad, it must not run, what it writes is bad too, and the
+  /// answer is true; otherwise what it writes is good again.
+  bool passes_on(const Skip& skip, std::span<const BufferBinding> reads,
+                 std::span<const BufferBinding> writes);
 
  private:
   friend class FailureTable;
+  void add(std::span<const BufferBinding> bindings);
+  void remove(std::span<const BufferBinding> bindings);
+
+  FailureId failure_;
   std::vector<std::pair<BufferId, ByteRangeSet>> bytes_;
+  std::vector<Skip> skips_;
 };
 
 /// Safe to share.
@@ -165,12 +179,15 @@ class FailureTable {
   FailureId mark(std::span<const BufferBinding> writes, const Error& error, StreamId stream,
                  Where where);
 
-  /// Work that was issued failed later (E10). With the table locked, so that nothing opens in
-  /// between: calls `walk` to take away what later work wrote and to add what later work read;
-  /// then takes away what open scopes write; then claims what carries no failure yet.
+  /// Follows a failure through what was issued later, with the table locked so that no scope opens
+  /// in between; `open` are the scopes that are open now, each later than all issued work of its
+  /// stream. Calls back `passes_on` for each piece of work and for each of them.
+  using LateWalk = std::function<void(LateClaim&, std::span<OpenScope* const> open)>;
+
+  /// Work that was issued failed later (E10): follows the failure, then claims what is left and
+  /// carries no failure yet.
   FailureId claim_late(const Error& error, KernelId kernel, StreamId stream, Where where,
-                       std::span<const BufferBinding> writes,
-                       const std::function<void(FailureId, LateClaim&)>& walk);
+                       std::span<const BufferBinding> writes, const LateWalk& walk);
 
  private:
   friend class FoundFailure;
@@ -194,6 +211,7 @@ class FailureTable {
   void top_up() noexcept REFRAIN_REQUIRES(mutex_);
   void put_into_table(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void look(ScopeShow& show) noexcept REFRAIN_REQUIRES(mutex_);
+  void reached(OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept
       REFRAIN_REQUIRES(mutex_);
   void release(FailureRecord* record) noexcept;

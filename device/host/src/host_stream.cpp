@@ -1,0 +1,96 @@
+#include "host_stream.hpp"
+
+#include <exception>
+#include <utility>
+
+namespace refrain::host {
+
+void HostEvent::reach() noexcept {
+  {
+    const Lock lock(mutex_);
+    reached_ = true;
+  }
+  changed_.notify_all();
+}
+
+bool HostEvent::reached() const noexcept {
+  const Lock lock(mutex_);
+  return reached_;
+}
+
+void HostEvent::wait() const noexcept {
+  const Lock lock(mutex_);
+  while (!reached_) changed_.wait(mutex_);
+}
+
+WorkerStream::WorkerStream(Completion& completion)
+    : completion_(completion), thread_([this] { loop(); }) {}
+
+WorkerStream::~WorkerStream() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void WorkerStream::enqueue(Task task) {
+  {
+    const Lock lock(mutex_);
+    queue_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+void WorkerStream::push(Ticket ticket, std::function<Result<void>()> work) {
+  enqueue(Task{ticket, std::move(work)});
+}
+
+void WorkerStream::push(std::function<void()> step) {
+  enqueue(Task{0, [step = std::move(step)]() -> Result<void> {
+                 step();
+                 return {};
+               }});
+}
+
+void WorkerStream::drain() {
+  const auto event = std::make_shared<HostEvent>();
+  push([event] { event->reach(); });
+  event->wait();
+}
+
+void WorkerStream::run(const Task& task) noexcept {
+  if (task.ticket == 0) {
+    static_cast<void>(task.work());
+    return;
+  }
+  if (!completion_.may_run(task.ticket)) {  // E10: what it reads has failed meanwhile
+    completion_.ended(task.ticket, nullptr);
+    return;
+  }
+  try {
+    const Result<void> ran = task.work();
+    completion_.ended(task.ticket, ran.ok() ? nullptr : &ran.error());
+  } catch (...) {
+    // E10: nobody is there to catch it; the error keeps it.
+    const Error error = Error::thrown(std::current_exception());
+    completion_.ended(task.ticket, &error);
+  }
+}
+
+void WorkerStream::loop() {
+  for (;;) {
+    Task task;
+    {
+      const Lock lock(mutex_);
+      while (queue_.empty() && !stopping_) changed_.wait(mutex_);
+      if (queue_.empty()) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    run(task);
+  }
+}
+
+}  // namespace refrain::host

@@ -1,0 +1,120 @@
+// Memory of a device with a name, a role and an owner. A buffer owns, a view does not; a view of
+// memory that is gone is refused by whatever it is given to (M6).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "refrain/capture/region.hpp"
+#include "refrain/device/backend.hpp"
+#include "refrain/scope/buffer_binding.hpp"
+
+namespace refrain {
+
+class DeviceCore;
+
+/// A stretch of a device's memory, freed when the last owner is gone. Work in flight owns it too,
+/// so memory waits for its work even when its claims are gone (M4).
+class MemoryBlock {
+ public:
+  MemoryBlock(std::shared_ptr<Backend> backend, DeviceMemory memory, SharedBytes bytes) noexcept
+      : backend_(std::move(backend)), memory_(memory), bytes_(std::move(bytes)) {}
+  ~MemoryBlock() { backend_->release(memory_); }
+  MemoryBlock(const MemoryBlock&) = delete;
+  MemoryBlock& operator=(const MemoryBlock&) = delete;
+
+  [[nodiscard]] std::uint64_t address() const noexcept { return memory_.address; }
+
+ private:
+  std::shared_ptr<Backend> backend_;
+  DeviceMemory memory_;
+  SharedBytes bytes_;  // of a constant that is used in place
+};
+
+/// An allocation: memory, what it is for, and its place in the failure table. Owned by handles,
+/// recordings and instances; its claims go with the last of them (M4). Immutable; safe to share.
+class Allocation {
+ public:
+  /// Takes its place in the table of `core`.
+  Allocation(std::shared_ptr<DeviceCore> core, Region region, std::shared_ptr<MemoryBlock> memory,
+             bool unwritten);
+  ~Allocation();
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  [[nodiscard]] BufferId id() const noexcept { return id_; }
+  [[nodiscard]] const Region& region() const noexcept { return region_; }
+  [[nodiscard]] const std::shared_ptr<MemoryBlock>& memory() const noexcept { return memory_; }
+  [[nodiscard]] std::uint64_t address() const noexcept { return memory_->address(); }
+  [[nodiscard]] DeviceCore& core() const noexcept { return *core_; }
+  [[nodiscard]] BufferBinding whole() const noexcept { return {id_, {0, region_.bytes}}; }
+  /// For the table, which knows allocations by address.
+  [[nodiscard]] std::shared_ptr<const Allocation> shared() const noexcept { return self_.lock(); }
+
+  static std::shared_ptr<const Allocation> make(std::shared_ptr<DeviceCore> core, Region region,
+                                                std::shared_ptr<MemoryBlock> memory,
+                                                bool unwritten);
+
+ private:
+  std::shared_ptr<DeviceCore> core_;
+  Region region_;
+  std::shared_ptr<MemoryBlock> memory_;
+  std::weak_ptr<const Allocation> self_;
+  BufferId id_;
+};
+
+/// Elements of a buffer. Owns nothing; cheap to copy.
+template <class T>
+class View {
+ public:
+  View() = default;
+  explicit View(const BufferBinding& binding) noexcept : binding_(binding) {}
+
+  [[nodiscard]] const BufferBinding& binding() const noexcept { return binding_; }
+  /// In elements.
+  [[nodiscard]] std::uint64_t size() const noexcept { return binding_.range.size() / sizeof(T); }
+
+  /// `count` elements from `first`. One that reaches past this view is refused where it is used.
+  [[nodiscard]] View view(std::uint64_t first, std::uint64_t count) const noexcept {
+    const std::uint64_t begin = binding_.range.begin + first * sizeof(T);
+    const bool inside = first <= size() && count <= size() - first;
+    return View({binding_.buffer, inside ? ByteRange{begin, begin + count * sizeof(T)} : kOutside});
+  }
+
+ private:
+  static constexpr ByteRange kOutside{~std::uint64_t{0} - 1, ~std::uint64_t{0}};
+  BufferBinding binding_;
+};
+
+/// Owns an allocation of elements of `T`. Move-only; made by `Device::buffer` and its kin.
+template <class T>
+class Buffer {
+ public:
+  explicit Buffer(std::shared_ptr<const Allocation> allocation) noexcept
+      : allocation_(std::move(allocation)) {}
+  Buffer(Buffer&&) noexcept = default;
+  Buffer& operator=(Buffer&&) noexcept = default;
+
+  /// In elements.
+  [[nodiscard]] std::uint64_t size() const noexcept {
+    return allocation_->region().bytes / sizeof(T);
+  }
+  [[nodiscard]] const std::string& name() const noexcept { return allocation_->region().name; }
+  [[nodiscard]] BufferId id() const noexcept { return allocation_->id(); }
+  [[nodiscard]] const std::shared_ptr<const Allocation>& allocation() const noexcept {
+    return allocation_;
+  }
+
+  [[nodiscard]] View<T> view() const noexcept { return View<T>(allocation_->whole()); }
+  [[nodiscard]] View<T> view(std::uint64_t first, std::uint64_t count) const noexcept {
+    return view().view(first, count);
+  }
+  operator View<T>() const noexcept { return view(); }  // NOLINT: a buffer is all of its elements
+
+ private:
+  std::shared_ptr<const Allocation> allocation_;
+};
+
+}  // namespace refrain

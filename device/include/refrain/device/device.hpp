@@ -1,0 +1,180 @@
+// A device: its memory, its kernels, its streams, and one table of what is known to be bad. Handles
+// keep what they need of it alive, so a device, its buffers and its streams may go in any order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "refrain/base/mutex.hpp"
+#include "refrain/device/backend.hpp"
+#include "refrain/device/buffer.hpp"
+#include "refrain/device/kernel.hpp"
+#include "refrain/scope/failure_table.hpp"
+
+namespace refrain {
+
+class Stream;
+class Ledger;
+
+/// Hears each failure once (E6): the stream that the work was issued on, and what happened. Must
+/// not throw, and may not call the device.
+using FailureListener = std::function<void(StreamId, const Error&)>;
+
+#ifdef NDEBUG
+inline constexpr bool kChecksByDefault = false;
+#else
+inline constexpr bool kChecksByDefault = true;
+#endif
+
+struct DeviceOptions {
+  bool checks = kChecksByDefault;  ///< Whether reading bytes that nobody wrote fails (M5).
+  FailureListener on_failure{};
+};
+
+/// What the handles of one device share. Safe to share.
+class DeviceCore {
+ public:
+  DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options);
+
+  [[nodiscard]] FailureTable& table() noexcept { return table_; }
+  [[nodiscard]] Backend& backend() noexcept { return *backend_; }
+  [[nodiscard]] const std::shared_ptr<Backend>& backend_owner() const noexcept { return backend_; }
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+  [[nodiscard]] bool checks() const noexcept { return options_.checks; }
+  void heard(StreamId stream, const Error& error) const noexcept {
+    if (options_.on_failure) options_.on_failure(stream, error);
+  }
+
+  /// The allocation behind a binding: refuses a stale handle, one of another device, and bytes
+  /// that it does not have.
+  [[nodiscard]] Result<const Allocation*> resolve(const BufferBinding& binding) const;
+
+  /// Fresh memory for `region`. A state starts with its start, everything else unwritten.
+  Result<std::shared_ptr<const Allocation>> allocate(const std::shared_ptr<DeviceCore>& self,
+                                                     Region region);
+
+  // The ledgers of streams whose work may fail late.
+  void attach(std::shared_ptr<Ledger> ledger);
+  void detach(const Ledger& ledger) noexcept;
+  /// Waits for the last work in flight that writes `bindings`, or, with `readers`, touches them.
+  void wait_for(std::span<const BufferBinding> bindings, bool readers);
+  /// Work of `ledger` failed after it was issued (E10).
+  void failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept;
+
+  // Windows that are open, to tell one whose thread a refused call came from (C17).
+  void opened(Window& window);
+  void closed(const Window& window) noexcept;
+
+ private:
+  struct OpenedWindow {
+    Window* window;
+    std::thread::id thread;
+  };
+  void refused_by_device(const Error& error) noexcept;
+  void follow(LateClaim& late, std::span<OpenScope* const> open, std::uint64_t order,
+              StreamId stream);
+
+  std::shared_ptr<Backend> backend_;
+  DeviceOptions options_;
+  std::uint32_t number_;
+  FailureTable table_;
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
+  std::vector<OpenedWindow> windows_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+/// A device. Safe to share; copying shares.
+class Device {
+ public:
+  Device(std::shared_ptr<Backend> backend, DeviceOptions options)
+      : core_(std::make_shared<DeviceCore>(std::move(backend), std::move(options))) {}
+
+  /// A stream of work. An inline stream runs work before the call returns.
+  Result<Stream> stream(StreamKind kind = StreamKind::inline_) const;
+
+  /// Memory for `count` elements. A state starts at zero; anything else is unwritten.
+  template <class T>
+  Result<Buffer<T>> buffer(std::string name, std::uint64_t count, Role role = Role::none) const {
+    Region region = described<T>(std::move(name), count, role);
+    if (role == Role::state) region.start = ZeroStart{};
+    return owned<T>(std::move(region), count);
+  }
+  /// A state that starts, and is reset, to `start`.
+  template <class T>
+  Result<Buffer<T>> state(std::string name, std::span<const T> start) const {
+    Region region = described<T>(std::move(name), start.size(), Role::state);
+    region.start = SharedBytes::copy_of(std::as_bytes(start));
+    return owned<T>(std::move(region), start.size());
+  }
+  /// Bytes that never change, used in place where the device can; writing them is refused.
+  template <class T>
+  Result<Buffer<T>> constant(std::string name, SharedBytes bytes) const {
+    const std::uint64_t count = bytes.size() / sizeof(T);
+    Region region = described<T>(std::move(name), count, Role::constant);
+    region.bytes = bytes.size();
+    region.start = std::move(bytes);
+    return owned<T>(std::move(region), count);
+  }
+
+  /// A kernel that takes the parameters of `K`, a `Kernel<...>`; loads its code now.
+  template <class K>
+  Result<K> kernel(std::string_view name, std::uint32_t version = 1) const {
+    Result<LoadedKernel> loaded = load(K::signature(name, version));
+    if (!loaded.ok()) return std::move(loaded).error();
+    return K(*std::move(loaded));
+  }
+  /// The same without types, for a signature that was read from a file.
+  Result<LoadedKernel> load(KernelSignature signature) const;
+
+  /// What `view` is known to carry now: nothing, or its error with the failure's number and
+  /// without its story. Reads nothing and waits for nothing (M8).
+  template <class T>
+  [[nodiscard]] std::optional<Error> check(const View<T>& view) const {
+    return check(view.binding());
+  }
+  template <class T>
+  [[nodiscard]] std::optional<Error> check(const Buffer<T>& buffer) const {
+    return check(buffer.view().binding());
+  }
+  [[nodiscard]] std::optional<Error> check(const BufferBinding& binding) const;
+
+  /// The story of a failure by its number.
+  [[nodiscard]] std::string story(FailureId failure) const { return core_->table().story(failure); }
+  /// How many failures some byte carries. Zero when everything is clean.
+  [[nodiscard]] std::uint64_t live_failures() const noexcept {
+    return core_->table().live_failures();
+  }
+
+  [[nodiscard]] const std::shared_ptr<DeviceCore>& core() const noexcept { return core_; }
+
+ private:
+  template <class T>
+  static Region described(std::string name, std::uint64_t count, Role role) {
+    Region region;
+    region.name = std::move(name);
+    region.role = role;
+    region.element = element_type_of<T>();
+    region.bytes = count * sizeof(T);
+    return region;
+  }
+  template <class T>
+  Result<Buffer<T>> owned(Region region, std::uint64_t count) const {
+    auto made = allocate(std::move(region), count, sizeof(T));
+    if (!made.ok()) return std::move(made).error();
+    return Buffer<T>(*std::move(made));
+  }
+  Result<std::shared_ptr<const Allocation>> allocate(Region region, std::uint64_t count,
+                                                     std::uint64_t element_bytes) const;
+
+  std::shared_ptr<DeviceCore> core_;
+};
+
+}  // namespace refrain

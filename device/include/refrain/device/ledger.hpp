@@ -1,0 +1,81 @@
+// What an asynchronous stream was given and has not been seen to end. When a piece of it fails, the
+// failure is followed through everything that was issued later (E10): work that reads bad bytes is
+// not run, work that writes them anew makes them good.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "refrain/base/mutex.hpp"
+#include "refrain/device/backend.hpp"
+#include "refrain/scope/failure_table.hpp"
+
+namespace refrain {
+
+class DeviceCore;
+
+/// Safe to share.
+class Ledger final : public Completion {
+ public:
+  /// A piece of work as the ledger keeps it.
+  struct Work {
+    KernelId kernel;
+    Where where;
+    std::vector<BufferBinding> reads;
+    std::vector<BufferBinding> writes;
+    std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
+  };
+
+  Ledger(DeviceCore& device, StreamId stream) noexcept : device_(device), stream_(stream) {}
+
+  [[nodiscard]] StreamId stream() const noexcept { return stream_; }
+
+  /// Enters work of the scope that is open. Refuses when a failure has reached the scope's inputs
+  /// since they were looked at; nothing is entered then.
+  Result<Ticket> enter(const OpenScope& scope, Work work);
+  /// Takes back the newest entry, which the device would not take.
+  void withdraw(Ticket ticket) noexcept;
+
+  // Completion, from the backend's thread.
+  [[nodiscard]] bool may_run(Ticket ticket) noexcept override;
+  void ended(Ticket ticket, const Error* error) noexcept override;
+
+  /// Waits for the last entry that writes `bindings`, or, with `readers`, touches them.
+  void wait_for(std::span<const BufferBinding> bindings, bool readers);
+  /// Waits until everything entered so far has ended.
+  void wait_for_all();
+  /// The first failure since this was last asked, as `sync` answers it.
+  [[nodiscard]] std::optional<Error> take_failure() noexcept;
+
+  /// The stream's clock (Lamport): each piece of work has a later time than all it depends on.
+  [[nodiscard]] std::uint64_t now() noexcept;
+  void step_past(std::uint64_t order) noexcept;
+
+ private:
+  friend class DeviceCore;
+  struct Entry {
+    Ticket ticket = 0;
+    std::uint64_t order = 0;
+    Work work;
+    bool poisoned = false;
+    bool ended = false;
+  };
+
+  [[nodiscard]] Entry* find(Ticket ticket) noexcept REFRAIN_REQUIRES(mutex_);
+
+  DeviceCore& device_;
+  StreamId stream_;
+  Mutex mutex_;
+  std::condition_variable_any ended_;
+  std::deque<Entry> entries_ REFRAIN_GUARDED_BY(mutex_);  // in issue order; retires at the front
+  Ticket last_ REFRAIN_GUARDED_BY(mutex_) = 0;
+  std::uint64_t clock_ REFRAIN_GUARDED_BY(mutex_) = 0;
+  std::optional<Error> failure_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+}  // namespace refrain

@@ -1,0 +1,239 @@
+// A stream: where work is issued. It is what scopes open on (WriteScoped); launch, copy, fill and
+// write are written once, here: each validates its arguments, opens a scope, and in the body either
+// stages a node in the window or hands it to the backend.
+//
+// Outcomes of work may be dropped: what it failed to write carries the failure, and a read of that
+// tells the story.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "refrain/base/result.hpp"
+#include "refrain/capture/window.hpp"
+#include "refrain/device/buffer.hpp"
+#include "refrain/device/device.hpp"
+#include "refrain/device/event.hpp"
+#include "refrain/device/kernel.hpp"
+#include "refrain/device/recording.hpp"
+#include "refrain/scope/execute_scope.hpp"
+#include "refrain/scope/failure_view.hpp"
+
+namespace refrain {
+
+class OpenWindow;
+struct StreamCore;
+
+/// For one thread at a time. Move-only; a stream's window and events outlive it.
+class Stream {
+ public:
+  Stream(Stream&&) noexcept = default;
+  Stream& operator=(Stream&&) = delete;
+  /// Waits for its work to end. A window that is still open is dropped (C11).
+  ~Stream();
+
+  // Work.
+
+  /// Launches `kernel`. Skips when a view that it reads carries a failure; a launch of no threads
+  /// is no work (O11); a bad argument fails the launch and claims its other outputs (M6).
+  template <class... P>
+  ScopedOutcome<void> launch(
+      const Kernel<P...>& kernel, const Grid& grid,
+      const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... arguments) {
+    const PackedArguments<P...> packed(arguments...);
+    return launch_packed(kernel.loaded(), grid, packed.block(), packed.views());
+  }
+
+  /// Launches with a grid that is read from `extent`: x, y and z of blocks, then of threads. The
+  /// stream waits for it. It is an input like any other (O11), and is refused in a window.
+  template <class... P>
+  ScopedOutcome<void> launch(
+      const Kernel<P...>& kernel, const View<std::uint32_t>& extent,
+      const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... arguments) {
+    const PackedArguments<P...> packed(arguments...);
+    return launch_extent(kernel.loaded(), extent.binding(), packed.block(), packed.views(),
+                         Where{});
+  }
+
+  /// Copies all of `source` to `destination`, which has the same size and does not overlap it.
+  template <class T>
+  ScopedOutcome<void> copy(const View<T>& destination, const View<T>& source,
+                           Where where = Where::here()) {
+    return copy_bytes(destination.binding(), source.binding(), where);
+  }
+  template <class T>
+  ScopedOutcome<void> copy(const Buffer<T>& destination, const Buffer<T>& source,
+                           Where where = Where::here()) {
+    return copy(destination.view(), source.view(), where);
+  }
+
+  /// Sets every element of `destination`, of 1, 2 or 4 bytes, to `value`.
+  template <class T>
+  ScopedOutcome<void> fill(const View<T>& destination, std::type_identity_t<T> value,
+                           Where where = Where::here()) {
+    static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4,
+                  "A fill repeats 1, 2 or 4 bytes.");
+    std::uint32_t pattern = 0;
+    std::memcpy(&pattern, &value, sizeof(T));
+    return fill_bytes(destination.binding(), pattern, sizeof(T), where);
+  }
+  template <class T>
+  ScopedOutcome<void> fill(const Buffer<T>& destination, std::type_identity_t<T> value,
+                           Where where = Where::here()) {
+    return fill(destination.view(), value, where);
+  }
+
+  /// Writes host bytes; waits for the work that uses `destination`. In a window a private copy is
+  /// recorded, and every replay sends the same bytes (C14). Another size than the destination's
+  /// fails and claims it: what was to come did not.
+  template <class T>
+  ScopedOutcome<void> write(const View<T>& destination, std::span<const std::type_identity_t<T>> values,
+                            Where where = Where::here()) {
+    return write_bytes(destination.binding(), std::as_bytes(values), where);
+  }
+  template <class T>
+  ScopedOutcome<void> write(const Buffer<T>& destination, std::span<const std::type_identity_t<T>> values,
+                            Where where = Where::here()) {
+    return write(destination.view(), values, where);
+  }
+  /// What was to be written to `destination` cannot come, because of `error`: claims it (R2).
+  template <class T>
+  void failed_write(const View<T>& destination, const Error& error, Where where = Where::here()) {
+    fail_bytes(destination.binding(), error, where);
+  }
+  template <class T>
+  void failed_write(const Buffer<T>& destination, const Error& error,
+                    Where where = Where::here()) {
+    failed_write(destination.view(), error, where);
+  }
+
+  /// In a window, inside a scope of the caller's own: `bytes` stay as they are, on purpose (C16).
+  template <class T>
+  void reuses(const View<T>& bytes) {
+    reuse(bytes.binding());
+  }
+
+  // Reading. Waits for the last writer, wherever it was issued, and then looks (E10).
+
+  /// The elements, or the story of every failure that they carry (M7). Refused in a window (C12).
+  template <class T>
+  Result<std::vector<T>> read(const View<T>& source) {
+    std::vector<T> values(source.size());
+    const Result<void> got = read_bytes(source.binding(), std::as_writable_bytes(std::span(values)));
+    if (!got.ok()) return got.error();
+    return values;
+  }
+  template <class T>
+  Result<std::vector<T>> read(const Buffer<T>& source) {
+    return read(source.view());
+  }
+  /// Into memory of the caller's, of exactly the same size; untouched after an error.
+  template <class T>
+  Result<void> read_into(const View<T>& source, std::span<std::type_identity_t<T>> values) {
+    return read_bytes(source.binding(), std::as_writable_bytes(values));
+  }
+  template <class T>
+  Result<void> read_into(const Buffer<T>& source, std::span<std::type_identity_t<T>> values) {
+    return read_into(source.view(), values);
+  }
+
+  // Order.
+
+  /// Waits until all work of this stream has ended; answers the first that failed late since the
+  /// last sync. Refused in a window (C12).
+  Result<void> sync();
+  /// A point after all work issued so far. Refused in a window.
+  Result<Event> record_event();
+  /// Work issued from now on starts after `event`. Refused in a window, for an outside event (C12).
+  Result<void> wait(const Event& event);
+
+  // Recording.
+
+  /// Opens a window that records from now on. Refused when one is open (C1).
+  Result<OpenWindow> record(Where where = Where::here());
+  /// Opens a window that does not record yet: work runs for real until `OpenWindow::begin` (C5).
+  Result<OpenWindow> prepare(Where where = Where::here());
+
+  // Without types, for tools and for what is built on streams.
+
+  ScopedOutcome<void> launch_packed(const LoadedKernel& kernel, const Grid& grid,
+                                    std::span<const std::byte> block,
+                                    std::span<const StagedArgument> arguments);
+  ScopedOutcome<void> launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
+                                    std::span<const std::byte> block,
+                                    std::span<const StagedArgument> arguments, Where where);
+  ScopedOutcome<void> copy_bytes(const BufferBinding& destination, const BufferBinding& source,
+                                 Where where);
+  ScopedOutcome<void> fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
+                                 std::uint32_t width, Where where);
+  ScopedOutcome<void> write_bytes(const BufferBinding& destination,
+                                  std::span<const std::byte> bytes, Where where);
+  void fail_bytes(const BufferBinding& destination, const Error& error, Where where);
+  Result<void> read_bytes(const BufferBinding& source, std::span<std::byte> bytes);
+  void reuse(const BufferBinding& bytes);
+  /// Runs an executable as the body of `scope`, which is open. `pins` are kept until it has ended.
+  Result<void> run(Executable& executable, const OpenScope& scope,
+                   std::shared_ptr<const void> pins);
+  /// Refuses with "`call` is refused in a window" while one is open (C12).
+  [[nodiscard]] Result<void> outside_window(const char* call) const;
+
+  // What makes it WriteScoped.
+
+  [[nodiscard]] StreamId id() const noexcept;
+  [[nodiscard]] FailureView write_streams() noexcept;
+  /// The window that records this stream's work, or null (C5).
+  [[nodiscard]] Window* capturing() noexcept;
+  void on_failure(StreamId stream, const Error& error) noexcept;
+  /// An empty write set with storage of this stream's pool (O8).
+  [[nodiscard]] WriteSet write_set();
+
+  [[nodiscard]] DeviceCore& device() const noexcept;
+  [[nodiscard]] StreamCore& core() const noexcept { return *core_; }
+
+ private:
+  friend class Device;
+  explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
+
+  template <class Issue>
+  Result<void> hand_over(const OpenScope& scope, std::shared_ptr<const void> pins, Issue&& issue);
+  void pin(Window& window, const Allocation& allocation);
+  Result<OpenWindow> open(Where where);
+
+  std::shared_ptr<StreamCore> core_;
+};
+
+/// A window that is open on a stream. Ended by `seal` or `abort`; dropped without either, it
+/// refuses (C11). For the thread that uses its stream. Move-only.
+class OpenWindow {
+ public:
+  OpenWindow(OpenWindow&&) noexcept = default;
+  OpenWindow& operator=(OpenWindow&&) = delete;
+  ~OpenWindow();
+
+  [[nodiscard]] WindowState state() const noexcept { return window_->state(); }
+
+  /// From prepared to recording.
+  Result<void> begin() { return window_->begin(); }
+  /// The recording, or why there is none. The window has ended either way and this handle is
+  /// spent; a refusal has claimed what its work wrote or would have written (C11).
+  Result<Recording> seal(const SealOptions& options = {}, Where where = Where::here());
+  /// Ends without a recording, from any state; all claims are as they were before (C11).
+  void abort();
+
+ private:
+  friend class Stream;
+  OpenWindow(std::shared_ptr<StreamCore> stream, std::shared_ptr<Window> window) noexcept
+      : stream_(std::move(stream)), window_(std::move(window)) {}
+  void leave() noexcept;
+
+  std::shared_ptr<StreamCore> stream_;
+  std::shared_ptr<Window> window_;
+};
+
+static_assert(WriteScoped<Stream>);
+
+}  // namespace refrain

@@ -1,0 +1,215 @@
+#include "refrain/device/device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "refrain/base/text.hpp"
+#include "refrain/device/ledger.hpp"
+
+namespace refrain {
+namespace {
+
+std::uint32_t next_device() noexcept {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
+}  // namespace
+
+Allocation::Allocation(std::shared_ptr<DeviceCore> core, Region region,
+                       std::shared_ptr<MemoryBlock> memory, bool unwritten)
+    : core_(std::move(core)),
+      region_(std::move(region)),
+      memory_(std::move(memory)),
+      id_(core_->table().add(region_.name, region_.bytes, this, unwritten)) {}
+
+Allocation::~Allocation() { core_->table().remove(id_); }
+
+std::shared_ptr<const Allocation> Allocation::make(std::shared_ptr<DeviceCore> core, Region region,
+                                                   std::shared_ptr<MemoryBlock> memory,
+                                                   bool unwritten) {
+  auto made = std::make_shared<Allocation>(std::move(core), std::move(region), std::move(memory),
+                                           unwritten);
+  made->self_ = made;
+  return made;
+}
+
+DeviceCore::DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options)
+    : backend_(std::move(backend)),
+      options_(std::move(options)),
+      number_(next_device()),
+      table_(number_) {}
+
+Result<const Allocation*> DeviceCore::resolve(const BufferBinding& binding) const {
+  if (binding.buffer.device != number_) {
+    if (!binding.buffer) {
+      return Error(ErrorKind::stale_buffer, "A view that was never made from a buffer was used.");
+    }
+    return Error(ErrorKind::other_device, "A buffer of another device was used.");
+  }
+  const auto* const allocation = static_cast<const Allocation*>(table_.owner_of(binding.buffer));
+  if (allocation == nullptr) {  // M6
+    return Error(ErrorKind::stale_buffer, "A buffer was used after it was freed (slot " +
+                                              std::to_string(binding.buffer.slot) +
+                                              ", generation " +
+                                              std::to_string(binding.buffer.generation) + ").");
+  }
+  if (binding.range.end > allocation->region().bytes) {
+    return Error(ErrorKind::invalid_argument,
+                 "A view reaches outside buffer " + quote(allocation->region().name) +
+                     ", which has " + std::to_string(allocation->region().bytes) + " bytes.");
+  }
+  return allocation;
+}
+
+Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
+    const std::shared_ptr<DeviceCore>& self, Region region) {
+  const SharedBytes* const bytes = std::get_if<SharedBytes>(&region.start);
+  const bool constant = region.role == Role::constant;
+  Result<DeviceMemory> memory = constant ? backend_->adopt(*bytes)
+                                         : backend_->allocate(region.bytes, region.alignment);
+  if (!memory.ok()) {
+    const Error error = memory.error().with_context("While allocating buffer " +
+                                                    quote(region.name) + " of " +
+                                                    std::to_string(region.bytes) + " bytes.");
+    refused_by_device(error);
+    return error;
+  }
+  auto block = std::make_shared<MemoryBlock>(backend_, *memory, constant ? *bytes : SharedBytes{});
+  const bool started = !std::holds_alternative<NoStart>(region.start);
+  if (started && !constant) {
+    const Result<void> set = bytes != nullptr ? backend_->upload(memory->address, bytes->span())
+                                              : backend_->zero(memory->address, region.bytes);
+    if (!set.ok()) {
+      refused_by_device(set.error());
+      return set.error();
+    }
+  }
+  return Allocation::make(self, std::move(region), std::move(block), !started && options_.checks);
+}
+
+void DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
+  const Lock lock(mutex_);
+  ledgers_.push_back(std::move(ledger));
+}
+
+void DeviceCore::detach(const Ledger& ledger) noexcept {
+  const Lock lock(mutex_);
+  std::erase_if(ledgers_, [&](const auto& each) { return each.get() == &ledger; });
+}
+
+void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers) {
+  std::vector<std::shared_ptr<Ledger>> ledgers;
+  {
+    const Lock lock(mutex_);
+    if (ledgers_.empty()) return;
+    ledgers = ledgers_;
+  }
+  for (const auto& ledger : ledgers) ledger->wait_for(bindings, readers);
+}
+
+// Takes the mutexes of all ledgers at once, so that nothing is entered while the failure is
+// followed; the analysis cannot follow a list of locks.
+void DeviceCore::follow(LateClaim& late, std::span<OpenScope* const> open, std::uint64_t order,
+                        StreamId stream) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+  const Lock lock(mutex_);
+  for (const auto& ledger : ledgers_) ledger->mutex_.lock();
+  struct Later {
+    Ledger::Entry* entry;
+    StreamId stream;
+  };
+  std::vector<Later> later;
+  for (const auto& ledger : ledgers_) {
+    for (Ledger::Entry& entry : ledger->entries_) {
+      const bool after = ledger->stream_ == stream ? entry.order > order : entry.order >= order;
+      if (after) later.push_back({&entry, ledger->stream_});
+    }
+  }
+  std::sort(later.begin(), later.end(), [](const Later& a, const Later& b) {
+    return a.entry->order != b.entry->order ? a.entry->order < b.entry->order
+                                            : a.stream < b.stream;
+  });
+  for (const Later& each : later) {
+    const Ledger::Work& work = each.entry->work;
+    const Skip skip{work.kernel, each.stream, work.where, {}, {}, 0};
+    // What has ended already did not wait for this work, so it counts as a writer only.
+    const std::span<const BufferBinding> reads =
+        each.entry->ended ? std::span<const BufferBinding>{} : work.reads;
+    if (late.passes_on(skip, reads, work.writes)) each.entry->poisoned = true;
+  }
+  for (OpenScope* const scope : open) {
+    const Skip skip{scope->kernel, StreamId{}, scope->where, {}, {}, 0};
+    if (late.passes_on(skip, scope->reads, scope->writes)) scope->poisoned = late.failure();
+  }
+  for (const auto& ledger : ledgers_) ledger->mutex_.unlock();
+}
+
+void DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept {
+  Ledger::Work work;
+  std::uint64_t order = 0;
+  {
+    const Lock lock(ledger.mutex_);
+    const Ledger::Entry* const entry = ledger.find(ticket);
+    if (entry == nullptr) return;
+    work = entry->work;
+    order = entry->order;
+  }
+  table_.claim_late(error, work.kernel, ledger.stream(), work.where, work.writes,
+                    [&](LateClaim& late, std::span<OpenScope* const> open) {
+                      follow(late, open, order, ledger.stream());
+                    });
+  heard(ledger.stream(), error);
+}
+
+void DeviceCore::opened(Window& window) {
+  const Lock lock(mutex_);
+  windows_.push_back({&window, std::this_thread::get_id()});
+}
+
+void DeviceCore::closed(const Window& window) noexcept {
+  const Lock lock(mutex_);
+  std::erase_if(windows_, [&](const OpenedWindow& each) { return each.window == &window; });
+}
+
+void DeviceCore::refused_by_device(const Error& error) noexcept {
+  // C17: what wanted the memory cannot be recorded, even though nothing else went wrong. A window
+  // is used by the thread that opened it, so this thread may touch those that it opened.
+  const Lock lock(mutex_);
+  for (const OpenedWindow& each : windows_) {
+    if (each.thread == std::this_thread::get_id() && each.window->capturing()) {
+      each.window->device_refused(error);
+    }
+  }
+}
+
+Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::uint64_t count,
+                                                           std::uint64_t element_bytes) const {
+  if (count == 0 || count > ~std::uint64_t{0} / element_bytes ||
+      region.bytes % element_bytes != 0) {
+    return Error(ErrorKind::invalid_argument,
+                 "Buffer " + quote(region.name) + " cannot have " + std::to_string(count) +
+                     " elements of " + std::to_string(element_bytes) + " bytes (" +
+                     std::to_string(region.bytes) + " bytes given).");
+  }
+  return core_->allocate(core_, std::move(region));
+}
+
+Result<LoadedKernel> Device::load(KernelSignature signature) const {
+  Result<std::shared_ptr<const KernelCode>> code = core_->backend().kernel(signature);
+  if (!code.ok()) return std::move(code).error();
+  LoadedKernel loaded;
+  loaded.id = intern_kernel_name(signature.name);
+  loaded.signature = std::make_shared<const KernelSignature>(std::move(signature));
+  loaded.code = *std::move(code);
+  loaded.device = core_->number();
+  return loaded;
+}
+
+std::optional<Error> Device::check(const BufferBinding& binding) const {
+  const Result<const Allocation*> allocation = core_->resolve(binding);
+  if (!allocation.ok()) return allocation.error();
+  return core_->table().check(binding);
+}
+
+}  // namespace refrain

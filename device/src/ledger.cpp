@@ -1,0 +1,104 @@
+#include "refrain/device/ledger.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "refrain/device/device.hpp"
+
+namespace refrain {
+namespace {
+
+bool overlap(std::span<const BufferBinding> some, std::span<const BufferBinding> others) noexcept {
+  for (const BufferBinding& one : some) {
+    for (const BufferBinding& other : others) {
+      if (one.buffer == other.buffer && one.range.overlaps(other.range)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Ledger::Entry* Ledger::find(Ticket ticket) noexcept {
+  if (entries_.empty() || ticket < entries_.front().ticket) return nullptr;
+  const std::uint64_t at = ticket - entries_.front().ticket;
+  return at < entries_.size() ? &entries_[at] : nullptr;
+}
+
+Result<Ticket> Ledger::enter(const OpenScope& scope, Work work) {
+  const Lock lock(mutex_);
+  if (scope.poisoned) return Error(ErrorKind::skipped, scope.poisoned);
+  Entry& entry = entries_.emplace_back();
+  entry.ticket = ++last_;
+  entry.order = ++clock_;
+  entry.work = std::move(work);
+  return entry.ticket;
+}
+
+void Ledger::withdraw(Ticket ticket) noexcept {
+  const Lock lock(mutex_);
+  if (entries_.empty() || entries_.back().ticket != ticket) return;
+  entries_.pop_back();
+  --last_;
+}
+
+bool Ledger::may_run(Ticket ticket) noexcept {
+  const Lock lock(mutex_);
+  const Entry* const entry = find(ticket);
+  return entry == nullptr || !entry->poisoned;
+}
+
+void Ledger::ended(Ticket ticket, const Error* error) noexcept {
+  // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
+  if (error != nullptr) device_.failed_late(*this, ticket, *error);
+  std::deque<Entry> retired;  // freed without the lock
+  {
+    const Lock lock(mutex_);
+    if (error != nullptr && !failure_) failure_ = *error;
+    if (Entry* const entry = find(ticket)) entry->ended = true;
+    while (!entries_.empty() && entries_.front().ended) {
+      retired.push_back(std::move(entries_.front()));
+      entries_.pop_front();
+    }
+  }
+  ended_.notify_all();
+}
+
+void Ledger::wait_for(std::span<const BufferBinding> bindings, bool readers) {
+  Lock lock(mutex_);
+  Ticket last = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.ended) continue;
+    if (overlap(entry.work.writes, bindings) || (readers && overlap(entry.work.reads, bindings))) {
+      last = entry.ticket;
+    }
+  }
+  const auto passed = [this, last]() REFRAIN_REQUIRES(mutex_) {
+    return std::all_of(entries_.begin(), entries_.end(),
+                       [last](const Entry& entry) { return entry.ended || entry.ticket > last; });
+  };
+  while (!passed()) ended_.wait(mutex_);
+}
+
+void Ledger::wait_for_all() {
+  Lock lock(mutex_);
+  const Ticket last = last_;
+  while (!entries_.empty() && entries_.front().ticket <= last) ended_.wait(mutex_);
+}
+
+std::optional<Error> Ledger::take_failure() noexcept {
+  const Lock lock(mutex_);
+  return std::exchange(failure_, std::nullopt);
+}
+
+std::uint64_t Ledger::now() noexcept {
+  const Lock lock(mutex_);
+  return clock_;
+}
+
+void Ledger::step_past(std::uint64_t order) noexcept {
+  const Lock lock(mutex_);
+  clock_ = std::max(clock_, order);
+}
+
+}  // namespace refrain

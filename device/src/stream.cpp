@@ -1,0 +1,483 @@
+#include "refrain/device/stream.hpp"
+
+#include <array>
+#include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <utility>
+
+#include "refrain/base/kernel_name.hpp"
+#include "refrain/base/text.hpp"
+#include "refrain/device/stream_core.hpp"
+
+namespace refrain {
+namespace {
+
+using Bindings = boost::container::small_vector<BufferBinding, 8>;
+
+KernelId copy_name() {
+  static const KernelId name = intern_kernel_name("copy");
+  return name;
+}
+KernelId fill_name() {
+  static const KernelId name = intern_kernel_name("fill");
+  return name;
+}
+KernelId write_name() {
+  static const KernelId name = intern_kernel_name("write");
+  return name;
+}
+
+StreamId next_stream() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return StreamId(++last);
+}
+
+std::span<const BufferBinding> span_of(const Bindings& bindings) noexcept {
+  return {bindings.data(), bindings.size()};
+}
+
+/// Refuses an argument that work may not write.
+Result<void> writable(const Allocation& allocation) {
+  if (allocation.region().role != Role::constant) return {};
+  return Error(ErrorKind::constant_written,
+               "Buffer " + quote(allocation.region().name) + " is a constant and is not written.");
+}
+
+}  // namespace
+
+Result<Stream> Device::stream(StreamKind kind) const {
+  auto made = std::make_shared<StreamCore>(core_, next_stream());
+  Result<std::unique_ptr<BackendStream>> backend = core_->backend().stream(kind, *made->ledger);
+  if (!backend.ok()) return std::move(backend).error();
+  made->backend = *std::move(backend);
+  if (made->backend->asynchronous()) core_->attach(made->ledger);
+  return Stream(std::move(made));
+}
+
+Stream::~Stream() {
+  if (!core_ || !core_->window) return;
+  // Its handle may outlive this stream; the window does not.
+  core_->window->drop();
+  core_->device->closed(*core_->window);
+  core_->window.reset();
+}
+
+StreamId Stream::id() const noexcept { return core_->show.stream(); }
+
+DeviceCore& Stream::device() const noexcept { return *core_->device; }
+
+Window* Stream::capturing() noexcept {
+  Window* const window = core_->window.get();
+  return window != nullptr && window->capturing() ? window : nullptr;
+}
+
+FailureView Stream::write_streams() noexcept {
+  Window* const window = capturing();
+  return FailureView(core_->device->table(), core_->show,
+                     window != nullptr ? &window->overlay() : nullptr);
+}
+
+void Stream::on_failure(StreamId stream, const Error& error) noexcept {
+  core_->device->heard(stream, error);
+}
+
+WriteSet Stream::write_set() { return WriteSet(core_->pool); }
+
+Result<void> Stream::outside_window(const char* call) const {
+  const Window* const window = core_->window.get();
+  if (window == nullptr || !window->capturing()) return {};
+  // C12: refused before the device sees it; the window goes on.
+  return Error(ErrorKind::refused_in_window,
+               "Stream " + std::to_string(id().number) + " cannot " + call +
+                   " while its window" + text(window->opened()) + " is " +
+                   std::string(name_of(window->state())) + ": what is recorded has not run.");
+}
+
+void Stream::pin(Window& window, const Allocation& allocation) {
+  if (window.touches(allocation.id())) return;
+  window.pin(allocation.id(), PinnedBuffer{allocation.region(), allocation.shared()});
+}
+
+template <class Issue>
+Result<void> Stream::hand_over(const OpenScope& scope, std::shared_ptr<const void> pins,
+                               Issue&& issue) {
+  if (!core_->backend->asynchronous()) return issue(Ticket{0});
+  Ledger::Work work;
+  work.kernel = scope.kernel;
+  work.where = scope.where;
+  work.reads.assign(scope.reads.begin(), scope.reads.end());
+  work.writes.assign(scope.writes.begin(), scope.writes.end());
+  for (const std::span<const BufferBinding> some : {scope.reads, scope.writes}) {
+    for (const BufferBinding& binding : some) {
+      const Result<const Allocation*> allocation = core_->device->resolve(binding);
+      if (allocation.ok()) work.pins.push_back((*allocation)->memory());
+    }
+  }
+  if (pins) work.pins.push_back(std::move(pins));
+  Result<Ticket> ticket = core_->ledger->enter(scope, std::move(work));
+  if (!ticket.ok()) return std::move(ticket).error();
+  Result<void> issued = issue(*ticket);
+  if (!issued.ok()) core_->ledger->withdraw(*ticket);
+  return issued;
+}
+
+ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid& grid,
+                                          std::span<const std::byte> block,
+                                          std::span<const StagedArgument> arguments) {
+  if (grid.empty()) return ScopedOutcome<void>::executed();  // O11: no work, no scope
+
+  Bindings reads;
+  WriteSet writes = write_set();
+  boost::container::small_vector<const Allocation*, 8> allocations;
+  std::optional<Error> refused;
+  if (kernel.device != core_->device->number()) {
+    refused = Error(ErrorKind::other_device,
+                    "Kernel " + quote(kernel.signature->name) + " was loaded by another device.");
+  }
+  for (const StagedArgument& argument : arguments) {
+    const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
+    Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
+    if (sound.ok() && does_write(argument.direction)) sound = writable(**allocation);
+    if (!sound.ok()) {
+      if (!refused) {
+        refused = sound.error().with_context("While launching " + quote(kernel.signature->name) +
+                                             text(grid.where) + ", at parameter offset " +
+                                             std::to_string(argument.offset) + ".");
+      }
+      continue;  // M6: it claims nothing of its own; the other outputs are claimed
+    }
+    allocations.push_back(*allocation);
+    if (does_read(argument.direction)) reads.push_back(argument.binding);
+    if (does_write(argument.direction)) writes.add(argument.binding);
+  }
+  if (refused) {
+    failed_writing(*this, kernel.id, std::move(writes), *refused, grid.where);
+    return *refused;
+  }
+
+  auto scope = ExecuteScope<Stream>::launching(*this, kernel.id, span_of(reads), std::move(writes),
+                                               grid.where);
+  return std::move(scope).execute([&](Stream&) -> Result<void> {
+    if (Window* const window = capturing()) {
+      for (const Allocation* const allocation : allocations) pin(*window, *allocation);
+      window->stage_kernel(kernel.signature, grid, block, arguments);
+      return {};
+    }
+    boost::container::small_vector<std::byte, 256> bound(block.begin(), block.end());
+    boost::container::small_vector<std::uint64_t, 8> view_bytes;
+    for (std::size_t at = 0; at < arguments.size(); ++at) {
+      const StagedArgument& argument = arguments[at];
+      const std::uint64_t address = allocations[at]->address() + argument.binding.range.begin;
+      std::memcpy(bound.data() + argument.offset, &address, sizeof(address));
+      view_bytes.push_back(argument.binding.range.size());
+    }
+    const BoundKernel node{kernel.code.get(), grid,
+                           std::span<const std::byte>(bound.data(), bound.size()),
+                           std::span<const std::uint64_t>(view_bytes.data(), view_bytes.size())};
+    return hand_over(scope.shown(), kernel.code,
+                     [&](Ticket ticket) {
+                       return core_->device->backend().issue(*core_->backend, node, ticket);
+                     });
+  });
+}
+
+ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
+                                          std::span<const std::byte> block,
+                                          std::span<const StagedArgument> arguments, Where where) {
+  WriteSet writes = write_set();
+  for (const StagedArgument& argument : arguments) {
+    if (does_write(argument.direction) && core_->device->resolve(argument.binding).ok()) {
+      writes.add(argument.binding);
+    }
+  }
+  // O11: the device would read it at a replay, and the recording cannot know what it will find.
+  // The launch does not run, so a window that wanted it lacks it.
+  if (Result<void> outside = outside_window("read a grid from a buffer"); !outside.ok()) {
+    failed_writing(*this, kernel.id, std::move(writes), outside.error(), where);
+    return std::move(outside).error();
+  }
+  std::array<std::uint32_t, 6> read{};
+  const Result<const Allocation*> allocation = core_->device->resolve(extent);
+  Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
+  if (sound.ok() && extent.range.size() != sizeof(read)) {
+    sound = Error(ErrorKind::invalid_argument,
+                  "A grid is six u32, 24 bytes; a view of " +
+                      std::to_string(extent.range.size()) + " bytes was given.");
+  }
+  if (!sound.ok()) {
+    failed_writing(*this, kernel.id, std::move(writes), sound.error(), where);
+    return std::move(sound).error();
+  }
+  const std::array reads{extent};
+  core_->device->wait_for(reads, false);
+  if (write_streams().read_failure(reads)) {
+    // The outputs carry what the extent carries, as those of any launch that lacks an input.
+    return ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), where)
+        .execute([](Stream&) -> Result<void> { return {}; });
+  }
+  const Result<void> got = core_->device->backend().read(
+      *core_->backend, std::as_writable_bytes(std::span(read)),
+      (*allocation)->address() + extent.range.begin);
+  if (!got.ok()) {
+    failed_writing(*this, kernel.id, std::move(writes), got.error(), where);
+    return got.error();
+  }
+  return launch_packed(kernel,
+                       Grid{{read[0], read[1], read[2]}, {read[3], read[4], read[5]}, 0, where},
+                       block, arguments);
+}
+
+ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
+                                       const BufferBinding& source, Where where) {
+  const Result<const Allocation*> from = core_->device->resolve(source);
+  const Result<const Allocation*> to = core_->device->resolve(destination);
+  Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
+  WriteSet writes = write_set();
+  if (sound.ok()) writes.add(destination);
+  if (sound.ok() && !from.ok()) sound = from.error();
+  if (sound.ok() && source.range.size() != destination.range.size()) {
+    sound = Error(ErrorKind::invalid_argument,
+                  "A copy from " + quote((*from)->region().name) + " of " +
+                      std::to_string(source.range.size()) + " bytes to " +
+                      quote((*to)->region().name) + " of " +
+                      std::to_string(destination.range.size()) + " bytes has two sizes.");
+  }
+  if (sound.ok() && source.buffer == destination.buffer &&
+      source.range.overlaps(destination.range)) {
+    sound = Error(ErrorKind::invalid_argument,
+                  "A copy within " + quote((*from)->region().name) + " from " +
+                      text(source.range) + " to " + text(destination.range) + " overlaps itself.");
+  }
+  if (!sound.ok()) {
+    const Error refused = sound.error().with_context("While copying" + text(where) + ".");
+    failed_writing(*this, copy_name(), std::move(writes), refused, where);
+    return refused;
+  }
+  if (source.range.empty()) return ScopedOutcome<void>::executed();
+
+  const std::array reads{source};
+  // O2: a copy reads device memory, and over a broken source it would launder the failure.
+  auto scope = ExecuteScope<Stream>::launching(*this, copy_name(), reads, std::move(writes), where);
+  return std::move(scope).execute([&](Stream&) -> Result<void> {
+    if (Window* const window = capturing()) {
+      pin(*window, **from);
+      pin(*window, **to);
+      window->stage_copy(source, destination, where);
+      return {};
+    }
+    const BoundCopy node{(*from)->address() + source.range.begin,
+                         (*to)->address() + destination.range.begin, source.range.size()};
+    return hand_over(scope.shown(), nullptr,
+                     [&](Ticket ticket) {
+                       return core_->device->backend().issue(*core_->backend, node, ticket);
+                     });
+  });
+}
+
+ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
+                                       std::uint32_t width, Where where) {
+  const Result<const Allocation*> to = core_->device->resolve(destination);
+  Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
+  WriteSet writes = write_set();
+  if (sound.ok()) writes.add(destination);
+  const bool known = width == 1 || width == 2 || width == 4;
+  if (sound.ok() && (!known || destination.range.size() % width != 0)) {
+    sound = Error(ErrorKind::invalid_argument,
+                  "A fill of " + std::to_string(destination.range.size()) +
+                      " bytes cannot repeat " + std::to_string(width) + " bytes.");
+  }
+  if (!sound.ok()) {
+    const Error refused = sound.error().with_context("While filling" + text(where) + ".");
+    failed_writing(*this, fill_name(), std::move(writes), refused, where);
+    return refused;
+  }
+  if (destination.range.empty()) return ScopedOutcome<void>::executed();
+
+  auto scope = ExecuteScope<Stream>::over(*this, fill_name(), std::move(writes), where);
+  return std::move(scope).execute([&](Stream&) -> Result<void> {
+    if (Window* const window = capturing()) {
+      pin(*window, **to);
+      window->stage_fill(destination, pattern, width, where);
+      return {};
+    }
+    const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
+                         pattern, width};
+    return hand_over(scope.shown(), nullptr, [&](Ticket ticket) {
+      return core_->device->backend().issue(*core_->backend, node, ticket);
+    });
+  });
+}
+
+ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
+                                        std::span<const std::byte> bytes, Where where) {
+  const Result<const Allocation*> to = core_->device->resolve(destination);
+  Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
+  WriteSet writes = write_set();
+  if (sound.ok()) writes.add(destination);
+  if (sound.ok() && bytes.size() != destination.range.size()) {
+    sound = Error(ErrorKind::invalid_argument,
+                  std::to_string(bytes.size()) + " bytes were given for " +
+                      quote((*to)->region().name) + " " + text(destination.range) + ", which has " +
+                      std::to_string(destination.range.size()) + ".");
+  }
+  if (!sound.ok()) {
+    const Error refused = sound.error().with_context("While writing" + text(where) + ".");
+    failed_writing(*this, write_name(), std::move(writes), refused, where);
+    return refused;
+  }
+  if (bytes.empty()) return ScopedOutcome<void>::executed();
+
+  if (capturing() == nullptr) {
+    const std::array written{destination};
+    core_->device->wait_for(written, true);  // E11
+  }
+  auto scope = ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where);
+  return std::move(scope).execute([&](Stream&) -> Result<void> {
+    Window* const window = capturing();
+    if (window == nullptr) {
+      return core_->device->backend().write(
+          *core_->backend, (*to)->address() + destination.range.begin, bytes);
+    }
+    // C14: a private copy becomes a constant of the graph, and the write a copy from it.
+    Region region;
+    region.role = Role::constant;
+    region.bytes = bytes.size();
+    region.start = SharedBytes::copy_of(bytes);
+    region.frozen = true;
+    const auto frozen = core_->device->allocate(core_->device, std::move(region));
+    if (!frozen.ok()) return frozen.error();
+    pin(*window, **frozen);
+    pin(*window, **to);
+    window->stage_copy((*frozen)->whole(), destination, where);
+    return {};
+  });
+}
+
+void Stream::fail_bytes(const BufferBinding& destination, const Error& error, Where where) {
+  WriteSet writes = write_set();
+  if (core_->device->resolve(destination).ok()) writes.add(destination);
+  if (capturing() == nullptr) core_->device->wait_for(writes.bindings(), true);
+  failed_writing(*this, write_name(), std::move(writes), error, where);
+}
+
+void Stream::reuse(const BufferBinding& bytes) {
+  if (Window* const window = capturing()) window->reuse(bytes);
+}
+
+Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte> bytes) {
+  REFRAIN_TRY(outside_window("read"));
+  const Result<const Allocation*> from = core_->device->resolve(source);
+  if (!from.ok()) return from.error();
+  if (bytes.size() != source.range.size()) {
+    return Error(ErrorKind::invalid_argument,
+                 "A read of " + quote((*from)->region().name) + " " + text(source.range) +
+                     " was given room for " + std::to_string(bytes.size()) + " bytes.");
+  }
+  const std::array reads{source};
+  core_->device->wait_for(reads, false);
+  FailureTable& table = core_->device->table();
+  if (table.live_failures() != 0 || core_->show.inside()) {
+    if (std::optional<Error> carried = table.report(reads)) return *std::move(carried);
+  }
+  if (bytes.empty()) return {};
+  return core_->device->backend().read(*core_->backend, bytes,
+                                       (*from)->address() + source.range.begin);
+}
+
+Result<void> Stream::run(Executable& executable, const OpenScope& scope,
+                         std::shared_ptr<const void> pins) {
+  return hand_over(scope, std::move(pins), [&](Ticket ticket) {
+    return core_->device->backend().run(*core_->backend, executable, ticket);
+  });
+}
+
+Result<void> Stream::sync() {
+  REFRAIN_TRY(outside_window("sync"));
+  Result<void> synced = core_->device->backend().sync(*core_->backend);
+  if (!synced.ok() || !core_->backend->asynchronous()) return synced;
+  core_->ledger->wait_for_all();
+  if (std::optional<Error> failed = core_->ledger->take_failure()) return *std::move(failed);
+  return {};
+}
+
+Result<Event> Stream::record_event() {
+  REFRAIN_TRY(outside_window("record an event"));
+  Result<std::shared_ptr<BackendEvent>> event = core_->device->backend().record(*core_->backend);
+  if (!event.ok()) return std::move(event).error();
+  return Event(core_->device->backend_owner(), *std::move(event), core_->device->number(),
+               core_->ledger->now());
+}
+
+Result<void> Stream::wait(const Event& event) {
+  REFRAIN_TRY(outside_window("wait on an event from outside"));
+  if (event.device_ != core_->device->number()) {
+    return Error(ErrorKind::other_device, "An event of another device was waited for.");
+  }
+  core_->ledger->step_past(event.order_);
+  return core_->device->backend().wait(*core_->backend, event.event_);
+}
+
+Result<OpenWindow> Stream::open(Where where) {
+  if (core_->window) {  // C1
+    return Error(ErrorKind::wrong_state, "Stream " + std::to_string(id().number) +
+                                             " has a window open already" +
+                                             text(core_->window->opened()) + ".");
+  }
+  if (core_->show.inside()) {
+    return Error(ErrorKind::wrong_state, "Stream " + std::to_string(id().number) +
+                                             " cannot open a window inside a piece of work.");
+  }
+  core_->window = std::make_shared<Window>(core_->device->table(), id(), where);
+  core_->device->opened(*core_->window);
+  return OpenWindow(core_, core_->window);
+}
+
+Result<OpenWindow> Stream::prepare(Where where) { return open(where); }
+
+Result<OpenWindow> Stream::record(Where where) {
+  Result<OpenWindow> window = open(where);
+  if (window.ok()) REFRAIN_TRY(window->begin());
+  return window;
+}
+
+OpenWindow::~OpenWindow() {
+  if (!window_) return;
+  const WindowState state = window_->state();
+  if (state == WindowState::sealed || state == WindowState::ended) return;
+  window_->drop();  // C11
+  leave();
+}
+
+void OpenWindow::leave() noexcept {
+  if (stream_->window != window_) return;
+  stream_->device->closed(*window_);
+  stream_->window.reset();
+}
+
+void OpenWindow::abort() {
+  window_->abort();
+  leave();
+}
+
+Result<Recording> OpenWindow::seal(const SealOptions& options, Where where) {
+  Result<SealedWindow> sealed = window_->seal(options, where);
+  if (!window_->overlay().inside()) leave();
+  if (!sealed.ok()) return std::move(sealed).error();
+  std::vector<std::shared_ptr<const Allocation>> memory;
+  for (const auto& pin : sealed->pins) {
+    memory.push_back(std::static_pointer_cast<const Allocation>(pin));
+  }
+  auto body = std::make_shared<Recording::Body>(std::move(sealed->graph), std::move(memory),
+                                                stream_->device);
+  std::vector<BufferBinding> writes;
+  for (const RegionBytes& written : body->graph.writes()) {
+    writes.push_back({body->memory[written.region]->id(), written.range});
+  }
+  const Error mark(ErrorKind::not_replayed, "Graph " + quote(body->graph.name()) +
+                                                " was recorded and has not been replayed, so "
+                                                "what it writes is not there yet.");
+  body->mark = stream_->device->table().mark(writes, mark, stream_->show.stream(), where);  // C18
+  return Recording(std::move(body));
+}
+
+}  // namespace refrain
