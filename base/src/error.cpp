@@ -54,7 +54,6 @@ std::string_view name_of(ErrorKind kind) noexcept {
     case ErrorKind::not_replayed: return "not_replayed";
     case ErrorKind::busy: return "busy";
     case ErrorKind::unbound: return "unbound";
-    case ErrorKind::state_failed: return "state_failed";
     case ErrorKind::file_io: return "file_io";
     case ErrorKind::file_foreign: return "file_foreign";
     case ErrorKind::file_version: return "file_version";

@@ -64,7 +64,7 @@ Result<const Allocation*> DeviceCore::resolve(const BufferBinding& binding) cons
 }
 
 Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
-    const std::shared_ptr<DeviceCore>& self, Region region) {
+    const std::shared_ptr<DeviceCore>& self, Region region, bool unwritten) {
   const SharedBytes* const bytes = std::get_if<SharedBytes>(&region.start);
   const bool constant = region.role == Role::constant;
   Result<DeviceMemory> memory = constant ? backend_->adopt(*bytes)
@@ -86,7 +86,7 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
       return set.error();
     }
   }
-  return Allocation::make(self, std::move(region), std::move(block), !started && options_.checks);
+  return Allocation::make(self, std::move(region), std::move(block), !started && unwritten);
 }
 
 void DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
@@ -192,7 +192,7 @@ Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::u
                      " elements of " + std::to_string(element_bytes) + " bytes (" +
                      std::to_string(region.bytes) + " bytes given).");
   }
-  return core_->allocate(core_, std::move(region));
+  return core_->allocate(core_, std::move(region), core_->checks());
 }
 
 Result<LoadedKernel> Device::load(KernelSignature signature) const {

@@ -344,7 +344,7 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
     region.bytes = bytes.size();
     region.start = SharedBytes::copy_of(bytes);
     region.frozen = true;
-    const auto frozen = core_->device->allocate(core_->device, std::move(region));
+    const auto frozen = core_->device->allocate(core_->device, std::move(region), false);
     if (!frozen.ok()) return frozen.error();
     pin(*window, **frozen);
     pin(*window, **to);
@@ -382,6 +382,11 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
   if (bytes.empty()) return {};
   return core_->device->backend().read(*core_->backend, bytes,
                                        (*from)->address() + source.range.begin);
+}
+
+FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads,
+                                    FailureId beneath) noexcept {
+  return core_->device->table().read_failure(core_->show, reads, beneath);
 }
 
 Result<void> Stream::run(Executable& executable, const OpenScope& scope,

@@ -57,9 +57,10 @@ class DeviceCore {
   /// that it does not have.
   [[nodiscard]] Result<const Allocation*> resolve(const BufferBinding& binding) const;
 
-  /// Fresh memory for `region`. A state starts with its start, everything else unwritten.
+  /// Fresh memory for `region`, which holds its start; without one it is `unwritten` (M5), or
+  /// said to be written if the caller looks after that itself.
   Result<std::shared_ptr<const Allocation>> allocate(const std::shared_ptr<DeviceCore>& self,
-                                                     Region region);
+                                                     Region region, bool unwritten);
 
   // The ledgers of streams whose work may fail late.
   void attach(std::shared_ptr<Ledger> ledger);
@@ -96,6 +97,8 @@ class Device {
  public:
   Device(std::shared_ptr<Backend> backend, DeviceOptions options)
       : core_(std::make_shared<DeviceCore>(std::move(backend), std::move(options))) {}
+  /// Another handle of a device.
+  explicit Device(std::shared_ptr<DeviceCore> core) noexcept : core_(std::move(core)) {}
 
   /// A stream of work. An inline stream runs work before the call returns.
   Result<Stream> stream(StreamKind kind = StreamKind::inline_) const;

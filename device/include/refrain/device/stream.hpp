@@ -178,6 +178,9 @@ class Stream {
   /// Runs an executable as the body of `scope`, which is open. `pins` are kept until it has ended.
   Result<void> run(Executable& executable, const OpenScope& scope,
                    std::shared_ptr<const void> pins);
+  /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
+  [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads,
+                                            FailureId beneath) noexcept;
   /// Refuses with "`call` is refused in a window" while one is open (C12).
   [[nodiscard]] Result<void> outside_window(const char* call) const;
 

@@ -1,0 +1,268 @@
+#include "refrain/replay/instance.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "instance_body.hpp"
+#include "refrain/base/text.hpp"
+
+namespace refrain {
+namespace {
+
+/// Holds an instance for one call (P7).
+class Hold {
+ public:
+  explicit Hold(InstanceBody& body) noexcept : body_(body), held_(!body.busy.exchange(true)) {}
+  ~Hold() {
+    if (held_) body_.busy.store(false);
+  }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+  [[nodiscard]] Result<void> taken() const {
+    if (held_) return {};
+    return Error(ErrorKind::busy, "An instance of graph " + quote(body_.plan->graph.name()) +
+                                      " is in use; it serves one thread at a time.");
+  }
+
+ private:
+  InstanceBody& body_;
+  bool held_;
+};
+
+Result<std::uint32_t> find(const SealedGraph& graph, std::string_view name, ElementType element) {
+  const std::optional<std::uint32_t> found = graph.region(name);
+  if (!found) {
+    std::string names;
+    for (const Region& region : graph.regions()) {
+      const bool bindable = region.role != Role::constant && region.role != Role::scratch;
+      if (bindable && !region.name.empty()) names += (names.empty() ? "" : ", ") + quote(region.name);
+    }
+    return Error(ErrorKind::unbound, "Graph " + quote(graph.name()) + " has no binding called " +
+                                         quote(name) + "; it has " +
+                                         (names.empty() ? "none" : names) + ".");
+  }
+  const Region& region = graph.regions()[*found];
+  if (region.role == Role::constant || region.role == Role::scratch) {
+    return Error(ErrorKind::unbound, "Region " + quote(name) + " of graph " +
+                                         quote(graph.name()) + " is " +
+                                         std::string(name_of(region.role)) +
+                                         " and is the graph's own.");
+  }
+  if (region.element != element) {
+    return Error(ErrorKind::invalid_argument,
+                 "Region " + quote(name) + " of graph " + quote(graph.name()) + " holds " +
+                     std::string(name_of(region.element)) + ", and was asked for as " +
+                     std::string(name_of(element)) + ".");
+  }
+  return *found;
+}
+
+}  // namespace
+
+bool InstanceBody::written(std::uint32_t region) const noexcept {
+  const std::span<const RegionBytes> all = plan->graph.writes();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const RegionBytes& bytes) { return bytes.region == region; });
+}
+
+Result<void> InstanceBody::give_memory(std::uint32_t region) {
+  const Region& described = plan->graph.regions()[region];
+  // An input that nobody writes is refused even where other reads are not checked.
+  const bool unwritten = plan->device->checks() || described.role == Role::input;
+  auto made = plan->device->allocate(plan->device, described, unwritten);
+  if (!made.ok()) return std::move(made).error();
+  memory[region] = {*std::move(made), 0};
+  return place(region);
+}
+
+Result<void> InstanceBody::place(std::uint32_t region) {
+  listed = false;
+  if (!executable) return {};
+  return plan->device->backend().rebind(*executable, region, memory[region].address());
+}
+
+Result<void> InstanceBody::complete() {
+  const std::span<const Region> regions = plan->graph.regions();
+  for (const RegionBytes& read : plan->graph.external_reads()) {
+    if (memory[read.region].allocation) continue;
+    return Error(ErrorKind::unbound, "Graph " + quote(plan->graph.name()) + " reads " +
+                                         quote(regions[read.region].name) +
+                                         ", and nothing was bound to it or written to its view.");
+  }
+  for (std::uint32_t at = 0; at < memory.size(); ++at) {
+    if (!memory[at].allocation) REFRAIN_TRY(give_memory(at));
+  }
+  list_bindings();
+  return {};
+}
+
+void InstanceBody::list_bindings() {
+  reads.clear();
+  writes.clear();
+  fresh_writes.clear();
+  const std::span<const Region> regions = plan->graph.regions();
+  // P1: all regions but scratch. On recorded memory nothing is scratch: its buffers are the
+  // caller's, and carry the mark until they are written (C18).
+  const auto counts = [&](const RegionBytes& bytes) {
+    return recording != nullptr || regions[bytes.region].role != Role::scratch;
+  };
+  for (const RegionBytes& bytes : plan->graph.external_reads()) reads.push_back(binding(bytes));
+  for (const RegionBytes& bytes : plan->graph.writes()) {
+    if (counts(bytes)) writes.push_back(binding(bytes));
+  }
+  for (const RegionBytes& bytes : plan->graph.fresh_writes()) {
+    if (counts(bytes)) fresh_writes.push_back(binding(bytes));
+  }
+  plan->device->table().unreserve(std::exchange(reserved, writes.size()));
+  plan->device->table().reserve(reserved);
+  listed = true;
+}
+
+const SealedGraph& Instance::graph() const noexcept { return body_->plan->graph; }
+
+Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
+                            ElementType element) {
+  const Hold hold(*body_);
+  REFRAIN_TRY(hold.taken());
+  const SealedGraph& graph = body_->plan->graph;
+  const Result<std::uint32_t> found = find(graph, name, element);
+  if (!found.ok()) return found.error();
+  const Region& region = graph.regions()[*found];
+  const Result<const Allocation*> allocation = body_->plan->device->resolve(binding);
+  if (!allocation.ok()) {
+    return allocation.error().with_context("While binding " + quote(name) + " of graph " +
+                                           quote(graph.name()) + ".");
+  }
+  const auto refused = [&](const std::string& why) {
+    return Error(ErrorKind::invalid_argument, "Buffer " + quote((*allocation)->region().name) +
+                                                  " cannot be bound to " + quote(name) +
+                                                  " of graph " + quote(graph.name()) + ", because " +
+                                                  why + ".");
+  };
+  if (binding.range.size() != region.bytes) {
+    return refused("it has " + std::to_string(binding.range.size()) + " bytes and the region has " +
+                   std::to_string(region.bytes));
+  }
+  const bool written = body_->written(*found);
+  if (written && (*allocation)->region().role == Role::constant) {
+    return refused("it is a constant and the graph writes it");
+  }
+  // The order of the nodes was derived for regions that do not share bytes.
+  for (std::uint32_t other = 0; other < body_->memory.size(); ++other) {
+    if (other == *found || !body_->memory[other].allocation) continue;
+    const BufferBinding taken = body_->whole(other);
+    if (taken.buffer == binding.buffer && taken.range.overlaps(binding.range) &&
+        (written || body_->written(other))) {
+      return refused("region " + quote(graph.regions()[other].name) +
+                     " uses the same bytes and one of the two is written");
+    }
+  }
+  RegionMemory& memory = body_->memory[*found];
+  if (memory.allocation && memory.allocation->id() == binding.buffer &&
+      memory.offset == binding.range.begin) {
+    return {};  // the same address again costs nothing
+  }
+  body_->plan->device->wait_for(body_->writes, true);
+  body_->plan->device->wait_for(body_->reads, true);
+  memory = {(*allocation)->shared(), binding.range.begin};
+  return body_->place(*found);
+}
+
+Result<BufferBinding> Instance::locate(std::string_view name, ElementType element) {
+  const Hold hold(*body_);
+  REFRAIN_TRY(hold.taken());
+  const Result<std::uint32_t> found = find(body_->plan->graph, name, element);
+  if (!found.ok()) return found.error();
+  if (!body_->memory[*found].allocation) REFRAIN_TRY(body_->give_memory(*found));
+  return body_->whole(*found);
+}
+
+ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& options,
+                                         Where where) {
+  InstanceBody& body = *body_;
+  const Hold hold(body);
+  if (Result<void> taken = hold.taken(); !taken.ok()) return std::move(taken).error();
+  if (&stream.device() != body.plan->device.get()) {
+    return Error(ErrorKind::other_device, "Graph " + quote(body.plan->graph.name()) +
+                                              " was given a stream of another device.");
+  }
+  if (Result<void> outside = stream.outside_window("replay"); !outside.ok()) {
+    return std::move(outside).error();
+  }
+  if (!body.listed) {
+    if (Result<void> complete = body.complete(); !complete.ok()) return std::move(complete).error();
+  }
+
+  std::span<const BufferBinding> looked_at;
+  if (options.check_inputs) {
+    looked_at = body.reads;
+    const FailureId beneath = body.recording ? body.recording->mark : FailureId{};
+    if (const FoundFailure found = stream.inputs_failure(looked_at, beneath)) {
+      // P2, K4: the listener, then the data; no scope opens. States keep what they carry.
+      stream.on_failure(stream.id(), found.error());
+      Skip skip{body.plan->name, stream.id(), where, found.needed(), {}, 0};
+      skip.would_write_count = static_cast<std::uint32_t>(body.fresh_writes.size());
+      if (!body.fresh_writes.empty()) skip.would_write = body.fresh_writes.front();
+      stream.write_streams().propagate(found, skip, body.fresh_writes);
+      return Skipped{found.id()};
+    }
+  }
+  // P1: a failure to run claims all of it, a clean run releases all of it.
+  auto scope = ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(body.writes),
+                                          where, looked_at);
+  return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
+    const Result<void> ran = on.run(*body.executable, scope.shown(), body_);
+    if (ran.ok()) return Replayed{++body.replays};
+    const std::span<const Region> regions = body.plan->graph.regions();
+    const bool has_state = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
+      return region.role == Role::state;
+    });
+    if (!has_state) return ran.error();
+    return ran.error().with_context(  // P4
+        "Its states carry this failure too: reset the instance, or write them, before the next "
+        "replay.");
+  });
+}
+
+Result<void> Instance::reset(Stream& stream, Where where) {
+  const Hold hold(*body_);
+  REFRAIN_TRY(hold.taken());
+  REFRAIN_TRY(stream.outside_window("reset an instance"));
+  const std::span<const Region> regions = body_->plan->graph.regions();
+  for (std::uint32_t at = 0; at < regions.size(); ++at) {
+    if (regions[at].role != Role::state) continue;
+    const auto* const bytes = std::get_if<SharedBytes>(&regions[at].start);
+    const BufferBinding state = body_->whole(at);
+    ScopedOutcome<void> written = bytes != nullptr
+                                      ? stream.write_bytes(state, bytes->span(), where)
+                                      : stream.fill_bytes(state, 0, 1, where);
+    REFRAIN_TRY(std::move(written).into_result());
+  }
+  return {};
+}
+
+Result<Instance> instance(const Recording& recording) {
+  Recording::Body& recorded = *recording.body();
+  const Device device(recorded.device);
+  Result<std::shared_ptr<PlanBody>> plan = find_kernels(device, recorded.graph);
+  if (!plan.ok()) return std::move(plan).error();
+  if (recorded.in_use.exchange(true)) {
+    return Error(ErrorKind::busy, "The memory that graph " + quote(recorded.graph.name()) +
+                                      " was recorded on has an instance already.");
+  }
+  auto made = std::make_shared<InstanceBody>(*std::move(plan));
+  made->recording = recording.body();
+  std::vector<std::uint64_t> addresses;
+  for (std::size_t at = 0; at < recorded.memory.size(); ++at) {
+    made->memory[at] = {recorded.memory[at], 0};
+    addresses.push_back(recorded.memory[at]->address());
+  }
+  auto executable =
+      recorded.device->backend().prepare(recorded.graph, made->plan->code, addresses);
+  if (!executable.ok()) return std::move(executable).error();
+  made->executable = *std::move(executable);
+  return Instance(std::move(made));
+}
+
+}  // namespace refrain

@@ -1,0 +1,83 @@
+// What plans and instances consist of. Private to replay/.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "refrain/device/device.hpp"
+#include "refrain/device/recording.hpp"
+
+namespace refrain {
+
+/// A plan: immutable.
+struct PlanBody {
+  PlanBody(std::shared_ptr<DeviceCore> on, SealedGraph sealed)
+      : device(std::move(on)),
+        graph(std::move(sealed)),
+        name(intern_kernel_name("graph " + graph.name())) {}
+
+  std::shared_ptr<DeviceCore> device;
+  SealedGraph graph;
+  KernelId name;  // what a replay is called in the story of a failure
+  std::vector<std::shared_ptr<const KernelCode>> code;              // one a kernel
+  std::vector<std::shared_ptr<const Allocation>> constants;         // one a region, or null
+};
+
+/// Finds the kernels of `graph` on `device`, without memory for its constants.
+Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph graph);
+
+/// Where a region of an instance lies. Nowhere yet, while `allocation` is null.
+struct RegionMemory {
+  std::shared_ptr<const Allocation> allocation;
+  std::uint64_t offset = 0;
+
+  [[nodiscard]] std::uint64_t address() const noexcept {
+    return allocation ? allocation->address() + offset : 0;
+  }
+};
+
+/// An instance. Work in flight shares it, so it may outlive its handle (P6).
+struct InstanceBody {
+  explicit InstanceBody(std::shared_ptr<const PlanBody> of) : plan(std::move(of)) {
+    memory.resize(plan->graph.regions().size());
+  }
+  ~InstanceBody() {
+    plan->device->table().unreserve(reserved);
+    if (recording) recording->in_use.store(false);
+  }
+  InstanceBody(const InstanceBody&) = delete;
+  InstanceBody& operator=(const InstanceBody&) = delete;
+
+  [[nodiscard]] BufferBinding binding(const RegionBytes& bytes) const noexcept {
+    const RegionMemory& where = memory[bytes.region];
+    return {where.allocation->id(),
+            {where.offset + bytes.range.begin, where.offset + bytes.range.end}};
+  }
+  [[nodiscard]] BufferBinding whole(std::uint32_t region) const noexcept {
+    return binding({region, {0, plan->graph.regions()[region].bytes}});
+  }
+  [[nodiscard]] bool written(std::uint32_t region) const noexcept;
+  /// Memory of the instance's own for a region that has none.
+  Result<void> give_memory(std::uint32_t region);
+  /// Points everything that uses `region` at its memory.
+  Result<void> place(std::uint32_t region);
+  /// Gives memory to whatever may have the instance's own; refuses inputs that nobody gave.
+  Result<void> complete();
+  /// Builds the lists that replays look at; every region has memory.
+  void list_bindings();
+
+  std::shared_ptr<const PlanBody> plan;
+  std::vector<RegionMemory> memory;  // one a region
+  std::unique_ptr<Executable> executable;
+  bool listed = false;  // whether the lists below are those of the memory above
+  std::vector<BufferBinding> reads;
+  std::vector<BufferBinding> writes;
+  std::vector<BufferBinding> fresh_writes;
+  std::size_t reserved = 0;  // bindings for which the table keeps room
+  std::uint64_t replays = 0;
+  std::shared_ptr<Recording::Body> recording;  // whose memory this is, if it is
+  std::atomic<bool> busy{false};
+};
+
+}  // namespace refrain
