@@ -14,6 +14,13 @@ std::string place(StreamId stream, Where where) {
   return on + text(where);
 }
 
+/// `"kernel" on stream 1 (file:line): `, as far as it is known.
+std::string issued(const FailureRecord& record) {
+  if (!record.kernel && !record.stream && !record.where.known()) return "";
+  return (record.kernel ? quote(kernel_name(record.kernel)) : "recorded") +
+         place(record.stream, record.where) + ": ";
+}
+
 }  // namespace
 
 FoundFailure::FoundFailure(FailureTable& table, FailureRecord& record,
@@ -414,10 +421,7 @@ std::string FailureTable::carriers(const FailureRecord& record) const {
 std::string FailureTable::describe(const FailureRecord& record) const {
   std::string all = "failure " + std::to_string(record.id.number) + ": ";
   const FailureRecord* root = &record;
-  if (record.kernel) all += quote(kernel_name(record.kernel));
-  all += place(record.stream, record.where);
-  if (record.kernel || record.stream || record.where.known()) all += ": ";
-  all += record.error.text();
+  all += issued(record) + record.error.text();
   for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
     const Skip& skip = record.skips.newest(age);
     all += "\n    skipped: " + quote(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
@@ -435,8 +439,7 @@ std::string FailureTable::describe(const FailureRecord& record) const {
   while (root->cause != nullptr) {
     root = root->cause;
     all += "\n  because of failure " + std::to_string(root->id.number) + ": ";
-    if (root->kernel) all += quote(kernel_name(root->kernel));
-    all += place(root->stream, root->where) + ": " + root->error.text();
+    all += issued(*root) + root->error.text();
   }
   return all;
 }

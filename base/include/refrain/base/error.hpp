@@ -40,7 +40,6 @@ enum class ErrorKind : std::uint16_t {
   // Replay.
   busy,             ///< Used from two threads at once.
   unbound,          ///< A binding that the graph does not have, or that was not given.
-  state_failed,     ///< A state carries a failure: reset the instance or write the state.
   // Files.
   file_io,          ///< The operating system refused a file operation.
   file_foreign,     ///< Not a capture file.

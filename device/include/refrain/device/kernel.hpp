@@ -100,6 +100,14 @@ struct BlockLayout {
     return offsets;
   }();
   static constexpr std::uint32_t kBytes = kOffsets[kCount];
+
+  /// How many views stand before each parameter.
+  static constexpr std::array<std::size_t, kCount + 1> kViewIndexes = [] {
+    std::array<std::size_t, kCount + 1> indexes{};
+    const std::array<bool, kCount + 1> views{ParameterOf<P>::kIsView..., false};
+    for (std::size_t i = 0; i < kCount; ++i) indexes[i + 1] = indexes[i] + (views[i] ? 1U : 0U);
+    return indexes;
+  }();
 };
 
 /// Calls `visit(offset, field)` for each listed field of `value`, those of nested structs too.
@@ -153,7 +161,8 @@ void describe(std::uint32_t offset, std::vector<Parameter>& parameters) {
       parameters.push_back({at, sizeof(Field), alignof(Field), ParameterKind::field,
                             Direction::none, element_type_of<Field>()});
     });
-    std::sort(parameters.begin() + static_cast<std::ptrdiff_t>(first), parameters.end(),
+    std::sort(parameters.begin() + static_cast<std::ptrdiff_t>(first),
+              parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.offset < b.offset; });
   }
 }
@@ -206,9 +215,7 @@ class PackedArguments {
   using Layout = detail::BlockLayout<P...>;
 
   explicit PackedArguments(const typename detail::ParameterOf<P>::Argument&... arguments) {
-    std::size_t at = 0;
-    std::size_t view = 0;
-    (pack<P>(arguments, at, view), ...);
+    pack_all(std::index_sequence_for<P...>{}, arguments...);
   }
 
   [[nodiscard]] std::span<const std::byte> block() const noexcept {
@@ -219,15 +226,19 @@ class PackedArguments {
   }
 
  private:
-  template <class Parameter>
-  void pack(const typename detail::ParameterOf<Parameter>::Argument& argument, std::size_t& at,
-            std::size_t& view) {
+  template <std::size_t... At>
+  void pack_all(std::index_sequence<At...>,
+                const typename detail::ParameterOf<P>::Argument&... arguments) {
+    (pack<P, At>(arguments), ...);
+  }
+  template <class Parameter, std::size_t At>
+  void pack(const typename detail::ParameterOf<Parameter>::Argument& argument) {
     using Of = detail::ParameterOf<Parameter>;
-    const std::uint32_t offset = Layout::kOffsets[at++];
     if constexpr (Of::kIsView) {
-      views_[view++] = StagedArgument{offset, Of::kDirection, argument.binding()};
+      views_[Layout::kViewIndexes[At]] =
+          StagedArgument{Layout::kOffsets[At], Of::kDirection, argument.binding()};
     } else {
-      detail::pack_scalar(argument, block_.data() + offset);
+      detail::pack_scalar(argument, block_.data() + Layout::kOffsets[At]);
     }
   }
 

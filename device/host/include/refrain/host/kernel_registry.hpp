@@ -41,7 +41,7 @@ namespace detail {
 template <class P>
 struct Unpacked {
   using type = P;
-  static P from(const Call& call, std::uint32_t offset, std::size_t&) {
+  static P from(const Call& call, std::uint32_t offset, std::size_t) {
     P value{};
     std::memcpy(&value, call.block + offset, sizeof(P));
     return value;
@@ -50,10 +50,10 @@ struct Unpacked {
 template <class Element, class P>
 struct UnpackedView {
   using type = std::span<Element>;
-  static type from(const Call& call, std::uint32_t offset, std::size_t& view) {
+  static type from(const Call& call, std::uint32_t offset, std::size_t view) {
     std::uint64_t address = 0;
     std::memcpy(&address, call.block + offset, sizeof(address));
-    return type(reinterpret_cast<Element*>(address), call.view_bytes[view++] / sizeof(Element));
+    return type(reinterpret_cast<Element*>(address), call.view_bytes[view] / sizeof(Element));
   }
 };
 template <class T>
@@ -69,11 +69,15 @@ template <class... P>
 struct Caller<Kernel<P...>> {
   template <class Body>
   static Result<void> call(const Body& body, const Call& call) {
-    std::size_t at = 0;
-    std::size_t view = 0;
-    // Braces: evaluated in order, so views are counted in order.
+    return unpack(body, call, std::index_sequence_for<P...>{});
+  }
+
+ private:
+  template <class Body, std::size_t... At>
+  static Result<void> unpack(const Body& body, const Call& call, std::index_sequence<At...>) {
+    using Layout = typename Kernel<P...>::Layout;
     std::tuple<typename Unpacked<P>::type...> arguments{
-        Unpacked<P>::from(call, Kernel<P...>::Layout::kOffsets[at++], view)...};
+        Unpacked<P>::from(call, Layout::kOffsets[At], Layout::kViewIndexes[At])...};
     return std::apply(
         [&](auto&... argument) -> Result<void> {
           if constexpr (std::is_invocable_v<const Body&, const Grid&, decltype(argument)...>) {
@@ -88,7 +92,6 @@ struct Caller<Kernel<P...>> {
         arguments);
   }
 
- private:
   template <class Body, class... A>
   static Result<void> answer(const Body& body, A&... arguments) {
     if constexpr (std::is_void_v<std::invoke_result_t<const Body&, A&...>>) {
