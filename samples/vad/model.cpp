@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kLanes = 16;
 
 // Those of the largest encoder layer. They stay on the stack, so that a stage allocates nothing.
-constexpr std::size_t kMaxPatches = 129 * 3 * kFrames;
+constexpr std::size_t kMaxPatches = kBins * 3 * kFrames;
 
 float dot(const float* a, const float* b, std::size_t count) {
   std::array<float, kLanes> sums{};
@@ -46,7 +46,7 @@ refrain::Error bad_sizes(std::string message) {
 
 refrain::Error misfit(std::string_view stage, std::string_view argument, std::size_t found,
                       std::size_t expected) {
-  return bad_sizes(fmt::format("The stage \"{}\" is given {} values in \"{}\" and needs {}.", stage,
+  return bad_sizes(fmt::format(R"(The stage "{}" is given {} values in "{}" and needs {}.)", stage,
                                found, argument, expected));
 }
 

@@ -46,7 +46,7 @@ Bytes wav_file(const Wav& wav, const Bytes& data) {
   append(bytes, wav.encoding, 2);
   append(bytes, wav.channels, 2);
   append(bytes, wav.rate, 4);
-  const unsigned frame = wav.channels * wav.bits / 8U;
+  const std::uint64_t frame = wav.channels * wav.bits / 8U;
   append(bytes, wav.rate * frame, 4);
   append(bytes, frame, 2);
   append(bytes, wav.bits, 2);
@@ -62,8 +62,8 @@ Bytes some_samples() {
   Bytes bytes;
   append(bytes, 0x8000, 2);
   append(bytes, 0x7fff, 2);
-  for (unsigned i = 2; i < 2 * vad::kStepSamples + 100; ++i) {
-    append(bytes, i * 31U, 2);
+  for (std::uint64_t i = 2; i < 2 * vad::kStepSamples + 100; ++i) {
+    append(bytes, i * 31, 2);
   }
   return bytes;
 }
@@ -157,11 +157,11 @@ TEST_CASE("vad: a WAV file of another sample format is refused") {
   check_refused(wav_file(wav, some_samples()), ErrorKind::invalid_argument,
                 "is Unsigned 8 bit PCM at 16000 Hz");
   wav.bits = 24;
-  check_refused(wav_file(wav, Bytes(3 * 600)), ErrorKind::invalid_argument,
+  check_refused(wav_file(wav, Bytes(1800)), ErrorKind::invalid_argument,
                 "is Signed 24 bit PCM at 16000 Hz");
   wav.bits = 32;
   wav.encoding = 3;
-  check_refused(wav_file(wav, Bytes(4 * 600)), ErrorKind::invalid_argument,
+  check_refused(wav_file(wav, Bytes(2400)), ErrorKind::invalid_argument,
                 "is 32 bit float at 16000 Hz");
 }
 

@@ -134,7 +134,7 @@ TEST_CASE("vad: notes and further tensors in a weights file are allowed") {
   auto pieces = right_pieces();
   pieces.push_back({"extra", "I8", "3", data_bytes(), data_bytes() + 3, ""});
   std::string header = header_of(pieces);
-  header.insert(1, "\"__metadata__\":{\"model\":\"some\"},");
+  header.insert(1, R"("__metadata__":{"model":"some"},)");
   CHECK(vad::parse_weights(file_of(header, data_bytes() + 3), "some.safetensors").ok());
 }
 
@@ -220,20 +220,20 @@ TEST_CASE("vad: a header that is no JSON or not of the right kinds is refused") 
       "[]",
       "7",
       "null",
-      "\"text\"",
+      R"("text")",
       std::string(100000, '['),
       std::string(100000, '{'),
-      "{\"a\":7}",
-      "{\"a\":{}}",
-      "{\"a\":{\"dtype\":7,\"shape\":[1],\"data_offsets\":[0,4]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1.0],\"data_offsets\":[0,4]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4,8]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,\"4\"]}}",
-      "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,99999999999999999999]}}",
+      R"({"a":7})",
+      R"({"a":{}})",
+      R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[1]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,"4"]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,99999999999999999999]}})",
       "{\"\x80\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
   };
   for (const std::string& header : headers) {
@@ -256,7 +256,7 @@ TEST_CASE("vad: a name out of a damaged file cannot write to the terminal") {
 TEST_CASE("vad: weights that are not finite are refused with their place") {
   auto bytes = right_file();
   const auto piece = right_pieces()[1];
-  const std::size_t at = bytes.size() - data_bytes() + piece.begin + 4 * 5;
+  const std::size_t at = bytes.size() - data_bytes() + piece.begin + std::size_t{4} * 5;
   bytes[at + 2] = std::byte{0x80};
   bytes[at + 3] = std::byte{0x7f};
   check_refused(bytes, ErrorKind::file_damaged,
