@@ -1,10 +1,5 @@
 # What find_package(refrain CONFIG) finds after an install.
 
-# There is no library yet to export while the folders are empty.
-if(NOT TARGET refrain::refrain)
-  return()
-endif()
-
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/refrain")
 
