@@ -7,8 +7,9 @@ namespace refrain {
 
 std::size_t ByteOrder::isolate(History& history, ByteRange range) {
   std::vector<Stretch>& all = history.stretches;
-  const auto first = std::lower_bound(all.begin(), all.end(), range.begin,
-                                      [](const Stretch& s, std::uint64_t at) { return s.range.end <= at; });
+  const auto first =
+      std::lower_bound(all.begin(), all.end(), range.begin,
+                       [](const Stretch& s, std::uint64_t at) { return s.range.end <= at; });
   std::size_t at = static_cast<std::size_t>(first - all.begin());
   if (at < all.size() && all[at].range.begin < range.begin) {
     Stretch left = all[at];
@@ -21,7 +22,8 @@ std::size_t ByteOrder::isolate(History& history, ByteRange range) {
   std::uint64_t covered = range.begin;
   while (covered < range.end) {
     if (at == all.size() || all[at].range.begin > covered) {
-      const std::uint64_t end = at == all.size() ? range.end : std::min(range.end, all[at].range.begin);
+      const std::uint64_t end =
+          at == all.size() ? range.end : std::min(range.end, all[at].range.begin);
       all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), Stretch{{covered, end}, kNone, {}});
     } else if (all[at].range.end > range.end) {
       Stretch right = all[at];

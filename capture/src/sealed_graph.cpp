@@ -158,8 +158,8 @@ class Checker {
           parts_.parameter_bytes.data() + call.block.first + parameter.offset;
       for (std::size_t byte = 0; byte < 8; ++byte) {
         if (place[byte] != std::byte{0}) {
-          return refused(name + " holds an address at offset " +
-                         std::to_string(parameter.offset) + ".");
+          return refused(name + " holds an address at offset " + std::to_string(parameter.offset) +
+                         ".");
         }
       }
     }
@@ -176,13 +176,13 @@ class Checker {
       return refused(name + " is a copy and takes a source and a destination.");
     }
     if (arguments[0].range.size() != arguments[1].range.size()) {
-      return refused(name + " copies " + std::to_string(arguments[0].range.size()) +
-                     " bytes to " + std::to_string(arguments[1].range.size()) + ".");
+      return refused(name + " copies " + std::to_string(arguments[0].range.size()) + " bytes to " +
+                     std::to_string(arguments[1].range.size()) + ".");
     }
     if (arguments[0].region == arguments[1].region &&
         arguments[0].range.overlaps(arguments[1].range)) {
-      return refused(name + " copies bytes " + text(arguments[0].range) +
-                     " onto themselves, to " + text(arguments[1].range) + ".");
+      return refused(name + " copies bytes " + text(arguments[0].range) + " onto themselves, to " +
+                     text(arguments[1].range) + ".");
     }
     return {};
   }

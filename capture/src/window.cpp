@@ -32,8 +32,7 @@ Window::Window(FailureTable& table, StreamId stream, Where opened)
 
 Result<void> Window::begin() {
   if (state_ != WindowState::prepared) {
-    return Error(ErrorKind::wrong_state, "The window of stream " +
-                                             std::to_string(stream_.number) +
+    return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
                                              " cannot begin to record: it is " +
                                              std::string(name_of(state_)) + ".");
   }
@@ -143,8 +142,8 @@ void Window::add(Call call, std::span<const StagedArgument> arguments, Where whe
   staged.node.arguments = {static_cast<std::uint32_t>(arguments_.size()),
                            static_cast<std::uint32_t>(arguments.size())};
   for (const StagedArgument& argument : arguments) {
-    arguments_.push_back({argument.offset, argument.direction,
-                          regions_.at(argument.binding.buffer), argument.binding.range});
+    arguments_.push_back({argument.offset, argument.direction, regions_.at(argument.binding.buffer),
+                          argument.binding.range});
   }
   nodes_.push_back(staged);
 }
@@ -181,16 +180,16 @@ void Window::stage_fill(const BufferBinding& destination, std::uint32_t pattern,
 void Window::reuse(const BufferBinding& bytes) { reused_.push_back(bytes); }
 
 Error Window::doom_text() const {
-  std::string all = "The window of stream " + std::to_string(stream_.number) + text(opened_) +
-                     " refuses to seal";
+  std::string all =
+      "The window of stream " + std::to_string(stream_.number) + text(opened_) + " refuses to seal";
   if (doom_->claimed.buffer) {
     all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
-            " claimed bytes " + text(doom_->claimed.range) + " of " +
-            quote(table_.name_of(doom_->claimed.buffer)) +
-            " and what it recorded does not write exactly those (often: it recorded nothing).";
+           " claimed bytes " + text(doom_->claimed.range) + " of " +
+           quote(table_.name_of(doom_->claimed.buffer)) +
+           " and what it recorded does not write exactly those (often: it recorded nothing).";
   } else if (doom_->kernel) {
     all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
-            " did not end cleanly: " + doom_->error.text();
+           " did not end cleanly: " + doom_->error.text();
   } else {
     all += ", because the device refused a call: " + doom_->error.text();
   }
@@ -214,8 +213,8 @@ void Window::drop() noexcept {
     refuse(doom_text(), opened_);
     return;
   }
-  refuse(Error(ErrorKind::window_doomed, "The window of stream " +
-                                             std::to_string(stream_.number) + text(opened_) +
+  refuse(Error(ErrorKind::window_doomed, "The window of stream " + std::to_string(stream_.number) +
+                                             text(opened_) +
                                              " was dropped without being sealed or aborted."),
          opened_);
 }
@@ -223,14 +222,13 @@ void Window::drop() noexcept {
 Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   if (state_ == WindowState::prepared) {
     state_ = WindowState::ended;  // C1: ending one that is only prepared unwinds it
-    return Error(ErrorKind::wrong_state, "The window of stream " +
-                                             std::to_string(stream_.number) + text(opened_) +
+    return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
+                                             text(opened_) +
                                              " was prepared and never began to record.");
   }
   if (!capturing()) {
-    return Error(ErrorKind::wrong_state, "The window of stream " +
-                                             std::to_string(stream_.number) + text(opened_) +
-                                             " has ended already.");
+    return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
+                                             text(opened_) + " has ended already.");
   }
   if (overlay_.inside()) {
     return Error(ErrorKind::wrong_state,

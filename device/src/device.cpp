@@ -67,12 +67,12 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
     const std::shared_ptr<DeviceCore>& self, Region region, bool unwritten) {
   const SharedBytes* const bytes = std::get_if<SharedBytes>(&region.start);
   const bool constant = region.role == Role::constant;
-  Result<DeviceMemory> memory = constant ? backend_->adopt(*bytes)
-                                         : backend_->allocate(region.bytes, region.alignment);
+  Result<DeviceMemory> memory =
+      constant ? backend_->adopt(*bytes) : backend_->allocate(region.bytes, region.alignment);
   if (!memory.ok()) {
-    const Error error = memory.error().with_context("While allocating buffer " +
-                                                    quote(region.name) + " of " +
-                                                    std::to_string(region.bytes) + " bytes.");
+    const Error error =
+        memory.error().with_context("While allocating buffer " + quote(region.name) + " of " +
+                                    std::to_string(region.bytes) + " bytes.");
     refused_by_device(error);
     return error;
   }
@@ -127,8 +127,7 @@ void DeviceCore::follow(LateClaim& late, std::span<OpenScope* const> open, std::
     }
   }
   std::sort(later.begin(), later.end(), [](const Later& a, const Later& b) {
-    return a.entry->order != b.entry->order ? a.entry->order < b.entry->order
-                                            : a.stream < b.stream;
+    return a.entry->order != b.entry->order ? a.entry->order < b.entry->order : a.stream < b.stream;
   });
   for (const Later& each : later) {
     const Ledger::Work& work = each.entry->work;
@@ -155,11 +154,12 @@ void DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error) 
     work = entry->work;
     order = entry->order;
   }
-  table_.claim_late(error, work.kernel, ledger.stream(), work.where, work.writes,
+  const Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
+  table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.writes,
                     [&](LateClaim& late, std::span<OpenScope* const> open) {
                       follow(late, open, order, ledger.stream());
                     });
-  heard(ledger.stream(), error);
+  heard(ledger.stream(), told);
 }
 
 void DeviceCore::opened(Window& window) {
@@ -187,10 +187,10 @@ Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::u
                                                            std::uint64_t element_bytes) const {
   if (count == 0 || count > ~std::uint64_t{0} / element_bytes ||
       region.bytes % element_bytes != 0) {
-    return Error(ErrorKind::invalid_argument,
-                 "Buffer " + quote(region.name) + " cannot have " + std::to_string(count) +
-                     " elements of " + std::to_string(element_bytes) + " bytes (" +
-                     std::to_string(region.bytes) + " bytes given).");
+    return Error(ErrorKind::invalid_argument, "Buffer " + quote(region.name) + " cannot have " +
+                                                  std::to_string(count) + " elements of " +
+                                                  std::to_string(element_bytes) + " bytes (" +
+                                                  std::to_string(region.bytes) + " bytes given).");
   }
   return core_->allocate(core_, std::move(region), core_->checks());
 }

@@ -88,9 +88,9 @@ Result<void> Stream::outside_window(const char* call) const {
   if (window == nullptr || !window->capturing()) return {};
   // C12: refused before the device sees it; the window goes on.
   return Error(ErrorKind::refused_in_window,
-               "Stream " + std::to_string(id().number) + " cannot " + call +
-                   " while its window" + text(window->opened()) + " is " +
-                   std::string(name_of(window->state())) + ": what is recorded has not run.");
+               "Stream " + std::to_string(id().number) + " cannot " + call + " while its window" +
+                   text(window->opened()) + " is " + std::string(name_of(window->state())) +
+                   ": what is recorded has not run.");
 }
 
 void Stream::pin(Window& window, const Allocation& allocation) {
@@ -100,9 +100,14 @@ void Stream::pin(Window& window, const Allocation& allocation) {
 
 template <class Issue>
 Result<void> Stream::hand_over(const OpenScope& scope, std::shared_ptr<const void> pins,
-                               Issue&& issue) {
-  if (!core_->backend->asynchronous()) return issue(Ticket{0});
+                               const char* advice, Issue&& issue) {
+  if (!core_->backend->asynchronous()) {
+    Result<void> ran = issue(Ticket{0});
+    if (!ran.ok() && advice != nullptr) return ran.error().with_context(advice);
+    return ran;
+  }
   Ledger::Work work;
+  work.advice = advice;
   work.kernel = scope.kernel;
   work.where = scope.where;
   work.reads.assign(scope.reads.begin(), scope.reads.end());
@@ -174,10 +179,9 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     const BoundKernel node{kernel.code.get(), grid,
                            std::span<const std::byte>(bound.data(), bound.size()),
                            std::span<const std::uint64_t>(view_bytes.data(), view_bytes.size())};
-    return hand_over(scope.shown(), kernel.code,
-                     [&](Ticket ticket) {
-                       return core_->device->backend().issue(*core_->backend, node, ticket);
-                     });
+    return hand_over(scope.shown(), kernel.code, nullptr, [&](Ticket ticket) {
+      return core_->device->backend().issue(*core_->backend, node, ticket);
+    });
   });
 }
 
@@ -200,9 +204,9 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
   const Result<const Allocation*> allocation = core_->device->resolve(extent);
   Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
   if (sound.ok() && extent.range.size() != sizeof(read)) {
-    sound = Error(ErrorKind::invalid_argument,
-                  "A grid is six u32, 24 bytes; a view of " +
-                      std::to_string(extent.range.size()) + " bytes was given.");
+    sound = Error(ErrorKind::invalid_argument, "A grid is six u32, 24 bytes; a view of " +
+                                                   std::to_string(extent.range.size()) +
+                                                   " bytes was given.");
   }
   if (!sound.ok()) {
     failed_writing(*this, kernel.id, std::move(writes), sound.error(), where);
@@ -215,9 +219,9 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
     return ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), where)
         .execute([](Stream&) -> Result<void> { return {}; });
   }
-  const Result<void> got = core_->device->backend().read(
-      *core_->backend, std::as_writable_bytes(std::span(read)),
-      (*allocation)->address() + extent.range.begin);
+  const Result<void> got =
+      core_->device->backend().read(*core_->backend, std::as_writable_bytes(std::span(read)),
+                                    (*allocation)->address() + extent.range.begin);
   if (!got.ok()) {
     failed_writing(*this, kernel.id, std::move(writes), got.error(), where);
     return got.error();
@@ -236,17 +240,17 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
   if (sound.ok()) writes.add(destination);
   if (sound.ok() && !from.ok()) sound = from.error();
   if (sound.ok() && source.range.size() != destination.range.size()) {
-    sound = Error(ErrorKind::invalid_argument,
-                  "A copy from " + quote((*from)->region().name) + " of " +
-                      std::to_string(source.range.size()) + " bytes to " +
-                      quote((*to)->region().name) + " of " +
-                      std::to_string(destination.range.size()) + " bytes has two sizes.");
+    sound =
+        Error(ErrorKind::invalid_argument,
+              "A copy from " + quote((*from)->region().name) + " of " +
+                  std::to_string(source.range.size()) + " bytes to " + quote((*to)->region().name) +
+                  " of " + std::to_string(destination.range.size()) + " bytes has two sizes.");
   }
   if (sound.ok() && source.buffer == destination.buffer &&
       source.range.overlaps(destination.range)) {
-    sound = Error(ErrorKind::invalid_argument,
-                  "A copy within " + quote((*from)->region().name) + " from " +
-                      text(source.range) + " to " + text(destination.range) + " overlaps itself.");
+    sound = Error(ErrorKind::invalid_argument, "A copy within " + quote((*from)->region().name) +
+                                                   " from " + text(source.range) + " to " +
+                                                   text(destination.range) + " overlaps itself.");
   }
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While copying" + text(where) + ".");
@@ -267,10 +271,9 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
     }
     const BoundCopy node{(*from)->address() + source.range.begin,
                          (*to)->address() + destination.range.begin, source.range.size()};
-    return hand_over(scope.shown(), nullptr,
-                     [&](Ticket ticket) {
-                       return core_->device->backend().issue(*core_->backend, node, ticket);
-                     });
+    return hand_over(scope.shown(), nullptr, nullptr, [&](Ticket ticket) {
+      return core_->device->backend().issue(*core_->backend, node, ticket);
+    });
   });
 }
 
@@ -302,7 +305,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
     }
     const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
                          pattern, width};
-    return hand_over(scope.shown(), nullptr, [&](Ticket ticket) {
+    return hand_over(scope.shown(), nullptr, nullptr, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
@@ -335,8 +338,8 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     Window* const window = capturing();
     if (window == nullptr) {
-      return core_->device->backend().write(
-          *core_->backend, (*to)->address() + destination.range.begin, bytes);
+      return core_->device->backend().write(*core_->backend,
+                                            (*to)->address() + destination.range.begin, bytes);
     }
     // C14: a private copy becomes a constant of the graph, and the write a copy from it.
     Region region;
@@ -369,9 +372,9 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
   const Result<const Allocation*> from = core_->device->resolve(source);
   if (!from.ok()) return from.error();
   if (bytes.size() != source.range.size()) {
-    return Error(ErrorKind::invalid_argument,
-                 "A read of " + quote((*from)->region().name) + " " + text(source.range) +
-                     " was given room for " + std::to_string(bytes.size()) + " bytes.");
+    return Error(ErrorKind::invalid_argument, "A read of " + quote((*from)->region().name) + " " +
+                                                  text(source.range) + " was given room for " +
+                                                  std::to_string(bytes.size()) + " bytes.");
   }
   const std::array reads{source};
   core_->device->wait_for(reads, false);
@@ -390,8 +393,8 @@ FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads,
 }
 
 Result<void> Stream::run(Executable& executable, const OpenScope& scope,
-                         std::shared_ptr<const void> pins) {
-  return hand_over(scope, std::move(pins), [&](Ticket ticket) {
+                         std::shared_ptr<const void> pins, const char* advice) {
+  return hand_over(scope, std::move(pins), advice, [&](Ticket ticket) {
     return core_->device->backend().run(*core_->backend, executable, ticket);
   });
 }

@@ -36,7 +36,8 @@ Result<std::uint32_t> find(const SealedGraph& graph, std::string_view name, Elem
     std::string names;
     for (const Region& region : graph.regions()) {
       const bool bindable = region.role != Role::constant && region.role != Role::scratch;
-      if (bindable && !region.name.empty()) names += (names.empty() ? "" : ", ") + quote(region.name);
+      if (bindable && !region.name.empty())
+        names += (names.empty() ? "" : ", ") + quote(region.name);
     }
     return Error(ErrorKind::unbound, "Graph " + quote(graph.name()) + " has no binding called " +
                                          quote(name) + "; it has " +
@@ -44,9 +45,8 @@ Result<std::uint32_t> find(const SealedGraph& graph, std::string_view name, Elem
   }
   const Region& region = graph.regions()[*found];
   if (region.role == Role::constant || region.role == Role::scratch) {
-    return Error(ErrorKind::unbound, "Region " + quote(name) + " of graph " +
-                                         quote(graph.name()) + " is " +
-                                         std::string(name_of(region.role)) +
+    return Error(ErrorKind::unbound, "Region " + quote(name) + " of graph " + quote(graph.name()) +
+                                         " is " + std::string(name_of(region.role)) +
                                          " and is the graph's own.");
   }
   if (region.element != element) {
@@ -135,10 +135,9 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
                                            quote(graph.name()) + ".");
   }
   const auto refused = [&](const std::string& why) {
-    return Error(ErrorKind::invalid_argument, "Buffer " + quote((*allocation)->region().name) +
-                                                  " cannot be bound to " + quote(name) +
-                                                  " of graph " + quote(graph.name()) + ", because " +
-                                                  why + ".");
+    return Error(ErrorKind::invalid_argument,
+                 "Buffer " + quote((*allocation)->region().name) + " cannot be bound to " +
+                     quote(name) + " of graph " + quote(graph.name()) + ", because " + why + ".");
   };
   if (binding.range.size() != region.bytes) {
     return refused("it has " + std::to_string(binding.range.size()) + " bytes and the region has " +
@@ -212,16 +211,8 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   auto scope = ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(body.writes),
                                           where, looked_at);
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
-    const Result<void> ran = on.run(*body.executable, scope.shown(), body_);
-    if (ran.ok()) return Replayed{++body.replays};
-    const std::span<const Region> regions = body.plan->graph.regions();
-    const bool has_state = std::any_of(regions.begin(), regions.end(), [](const Region& region) {
-      return region.role == Role::state;
-    });
-    if (!has_state) return ran.error();
-    return ran.error().with_context(  // P4
-        "Its states carry this failure too: reset the instance, or write them, before the next "
-        "replay.");
+    REFRAIN_TRY(on.run(*body.executable, scope.shown(), body_, body.plan->advice));
+    return Replayed{++body.replays};
   });
 }
 
@@ -234,9 +225,8 @@ Result<void> Instance::reset(Stream& stream, Where where) {
     if (regions[at].role != Role::state) continue;
     const auto* const bytes = std::get_if<SharedBytes>(&regions[at].start);
     const BufferBinding state = body_->whole(at);
-    ScopedOutcome<void> written = bytes != nullptr
-                                      ? stream.write_bytes(state, bytes->span(), where)
-                                      : stream.fill_bytes(state, 0, 1, where);
+    ScopedOutcome<void> written = bytes != nullptr ? stream.write_bytes(state, bytes->span(), where)
+                                                   : stream.fill_bytes(state, 0, 1, where);
     REFRAIN_TRY(std::move(written).into_result());
   }
   return {};
@@ -258,8 +248,7 @@ Result<Instance> instance(const Recording& recording) {
     made->memory[at] = {recorded.memory[at], 0};
     addresses.push_back(recorded.memory[at]->address());
   }
-  auto executable =
-      recorded.device->backend().prepare(recorded.graph, made->plan->code, addresses);
+  auto executable = recorded.device->backend().prepare(recorded.graph, made->plan->code, addresses);
   if (!executable.ok()) return std::move(executable).error();
   made->executable = *std::move(executable);
   return Instance(std::move(made));

@@ -15,13 +15,21 @@ struct PlanBody {
   PlanBody(std::shared_ptr<DeviceCore> on, SealedGraph sealed)
       : device(std::move(on)),
         graph(std::move(sealed)),
-        name(intern_kernel_name("graph " + graph.name())) {}
+        name(intern_kernel_name("graph " + graph.name())) {
+    for (const Region& region : graph.regions()) {
+      if (region.role != Role::state) continue;
+      advice =
+          "Its states carry this failure too: reset the instance, or write them, before the next "
+          "replay.";
+    }
+  }
 
   std::shared_ptr<DeviceCore> device;
   SealedGraph graph;
-  KernelId name;  // what a replay is called in the story of a failure
-  std::vector<std::shared_ptr<const KernelCode>> code;              // one a kernel
-  std::vector<std::shared_ptr<const Allocation>> constants;         // one a region, or null
+  KernelId name;                 // what a replay is called in the story of a failure
+  const char* advice = nullptr;  // what a replay that failed asks of the user (P4)
+  std::vector<std::shared_ptr<const KernelCode>> code;       // one a kernel
+  std::vector<std::shared_ptr<const Allocation>> constants;  // one a region, or null
 };
 
 /// Finds the kernels of `graph` on `device`, without memory for its constants.

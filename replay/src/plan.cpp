@@ -49,8 +49,7 @@ Result<Instance> Plan::instance() const {
     arena_bytes += (region.alignment - arena_bytes % region.alignment) % region.alignment;
     made->memory[at].offset = arena_bytes;
     if (region.bytes > ~std::uint64_t{0} / 2 - arena_bytes) {
-      return Error(ErrorKind::out_of_memory, "The scratch of graph " +
-                                                 quote(body_->graph.name()) +
+      return Error(ErrorKind::out_of_memory, "The scratch of graph " + quote(body_->graph.name()) +
                                                  " is larger than any memory.");
     }
     arena_bytes += region.bytes;

@@ -1,7 +1,6 @@
 // Records one saxpy, saves it, loads it as another process would, and replays it.
-#include <refrain/refrain.hpp>
-
 #include <cstdio>
+#include <refrain/refrain.hpp>
 #include <span>
 #include <vector>
 

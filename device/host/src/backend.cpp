@@ -139,9 +139,7 @@ class HostBackend final : public Backend {
   }
 
  private:
-  static void* pointer(std::uint64_t address) noexcept {
-    return reinterpret_cast<void*>(address);
-  }
+  static void* pointer(std::uint64_t address) noexcept { return reinterpret_cast<void*>(address); }
   static WorkerStream& worker(BackendStream& stream) noexcept {
     return static_cast<WorkerStream&>(stream);
   }

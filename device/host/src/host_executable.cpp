@@ -9,9 +9,7 @@
 namespace refrain::host {
 namespace {
 
-std::byte* pointer(std::uint64_t address) noexcept {
-  return reinterpret_cast<std::byte*>(address);
-}
+std::byte* pointer(std::uint64_t address) noexcept { return reinterpret_cast<std::byte*>(address); }
 
 Result<void> run_one(const BoundKernel& kernel) {
   const Call call{kernel.block.data(), kernel.view_bytes.data(), &kernel.grid};
@@ -71,14 +69,15 @@ HostExecutable::HostExecutable(const SealedGraph& graph,
         patches_[arguments[at].region].push_back(
             {nullptr, block + arguments[at].offset, arguments[at].range.begin});
       }
-      nodes_.emplace_back(BoundKernel{code_[call->kernel].get(), call->grid,
+      nodes_.emplace_back(BoundKernel{code_[call->kernel].get(),
+                                      call->grid,
                                       {block, recorded.size()},
                                       {sizes, arguments.size()}});
       block += (recorded.size() + 15U) / 16U * 16U;
       sizes += arguments.size();
     } else if (std::holds_alternative<CopyCall>(node.call)) {
-      auto& copy = std::get<BoundCopy>(
-          nodes_.emplace_back(BoundCopy{0, 0, arguments[0].range.size()}));
+      auto& copy =
+          std::get<BoundCopy>(nodes_.emplace_back(BoundCopy{0, 0, arguments[0].range.size()}));
       patches_[arguments[0].region].push_back({&copy.source, nullptr, arguments[0].range.begin});
       patches_[arguments[1].region].push_back(
           {&copy.destination, nullptr, arguments[1].range.begin});
@@ -112,10 +111,9 @@ Result<void> HostExecutable::run() const {
   for (std::size_t at = 0; at < nodes_.size(); ++at) {
     Result<void> ran = run_node(nodes_[at]);
     if (!ran.ok()) {
-      return ran.error().with_context(
-          "While replaying node " + std::to_string(at) + ", " +
-          quote(graph_.node_name(graph_.nodes()[at])) + ", of graph " + quote(graph_.name()) +
-          ".");
+      return ran.error().with_context("While replaying node " + std::to_string(at) + ", " +
+                                      quote(graph_.node_name(graph_.nodes()[at])) + ", of graph " +
+                                      quote(graph_.name()) + ".");
     }
   }
   return {};

@@ -26,8 +26,8 @@ class HostExecutable final : public Executable {
  private:
   /// A place that holds an address inside a region.
   struct Patch {
-    std::uint64_t* address = nullptr;   // of a copy or a fill
-    std::byte* place = nullptr;         // in a parameter block
+    std::uint64_t* address = nullptr;  // of a copy or a fill
+    std::byte* place = nullptr;        // in a parameter block
     std::uint64_t offset = 0;
   };
   void apply(const Patch& patch, std::uint64_t base) noexcept;

@@ -26,7 +26,7 @@ struct Slice {
 struct KernelCall {
   std::uint32_t kernel = 0;  ///< Index among the graph's kernels.
   Grid grid;
-  Slice block;               ///< Its parameter block, among the graph's parameter bytes.
+  Slice block;  ///< Its parameter block, among the graph's parameter bytes.
 
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };

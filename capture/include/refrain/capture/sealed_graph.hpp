@@ -26,7 +26,7 @@ struct GraphParts {
   std::string name;
   std::vector<KernelSignature> kernels;
   std::vector<Region> regions;
-  std::vector<Node> nodes;                 ///< `dependencies` is left empty; `make` derives it.
+  std::vector<Node> nodes;  ///< `dependencies` is left empty; `make` derives it.
   std::vector<Argument> arguments;
   std::vector<std::byte> parameter_bytes;
 };
@@ -48,12 +48,10 @@ class SealedGraph {
   [[nodiscard]] std::span<const Node> nodes() const noexcept { return body_->parts.nodes; }
 
   [[nodiscard]] std::span<const Argument> arguments(const Node& node) const noexcept {
-    return std::span(body_->parts.arguments)
-        .subspan(node.arguments.first, node.arguments.count);
+    return std::span(body_->parts.arguments).subspan(node.arguments.first, node.arguments.count);
   }
   [[nodiscard]] std::span<const std::uint32_t> dependencies(const Node& node) const noexcept {
-    return std::span(body_->dependencies)
-        .subspan(node.dependencies.first, node.dependencies.count);
+    return std::span(body_->dependencies).subspan(node.dependencies.first, node.dependencies.count);
   }
   /// The parameter block of a kernel node, addresses zero.
   [[nodiscard]] std::span<const std::byte> block(const KernelCall& call) const noexcept {

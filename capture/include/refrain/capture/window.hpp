@@ -43,8 +43,8 @@ struct PinnedBuffer {
 /// What sealing leaves: the graph, and which buffer each of its regions was.
 struct SealedWindow {
   SealedGraph graph;
-  std::vector<BufferId> buffers;                 ///< One a region.
-  std::vector<std::shared_ptr<const void>> pins; ///< One a region.
+  std::vector<BufferId> buffers;                  ///< One a region.
+  std::vector<std::shared_ptr<const void>> pins;  ///< One a region.
 };
 
 /// Says at sealing what a buffer is for, over what it was made with.
@@ -126,13 +126,14 @@ class Window {
     BufferBinding claimed;  ///< For a scope that claimed bytes and staged nothing for them.
   };
   struct Staged {
-    Node node;       // argument regions are indexes into buffers_
+    Node node;  // argument regions are indexes into buffers_
     bool settled = false;
   };
 
   void doom(Doom doom) noexcept;
   void add(Call call, std::span<const StagedArgument> arguments, Where where);
-  [[nodiscard]] bool staged_exactly(const OpenScope& scope, BufferBinding& offending) const noexcept;
+  [[nodiscard]] bool staged_exactly(const OpenScope& scope,
+                                    BufferBinding& offending) const noexcept;
   [[nodiscard]] Error doom_text() const;
   void refuse(const Error& error, Where where) noexcept;
   Result<SealedWindow> build(const SealOptions& options);

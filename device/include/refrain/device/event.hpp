@@ -12,8 +12,8 @@ namespace refrain {
 /// Safe to share; copying shares.
 class Event {
  public:
-  Event(std::shared_ptr<Backend> backend, std::shared_ptr<BackendEvent> event,
-        std::uint32_t device, std::uint64_t order) noexcept
+  Event(std::shared_ptr<Backend> backend, std::shared_ptr<BackendEvent> event, std::uint32_t device,
+        std::uint64_t order) noexcept
       : backend_(std::move(backend)), event_(std::move(event)), device_(device), order_(order) {}
 
   /// Whether all work before it has ended.

@@ -45,7 +45,9 @@ struct Fields;
 namespace detail {
 
 template <class T>
-concept ListsFields = requires { Fields<T>::list; };
+concept ListsFields = requires {
+  Fields<T>::list;
+};
 template <class T>
 concept PlainScalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
@@ -84,7 +86,8 @@ struct ParameterOf<InOut<T>> : ViewParameter<T, Direction::in_out> {};
 template <class... P>
 struct BlockLayout {
   static constexpr std::size_t kCount = sizeof...(P);
-  static constexpr std::size_t kViews = (std::size_t{0} + ... + (ParameterOf<P>::kIsView ? 1U : 0U));
+  static constexpr std::size_t kViews =
+      (std::size_t{0} + ... + (ParameterOf<P>::kIsView ? 1U : 0U));
 
   static constexpr std::array<std::uint32_t, kCount + 1> kOffsets = [] {
     std::array<std::uint32_t, kCount + 1> offsets{};
@@ -150,8 +153,8 @@ void describe(std::uint32_t offset, std::vector<Parameter>& parameters) {
     parameters.push_back({offset, Of::kSize, Of::kAlignment, ParameterKind::view, Of::kDirection,
                           element_type_of<typename Of::Element>()});
   } else if constexpr (PlainScalar<P>) {
-    parameters.push_back({offset, Of::kSize, Of::kAlignment, ParameterKind::scalar,
-                          Direction::none, element_type_of<P>()});
+    parameters.push_back({offset, Of::kSize, Of::kAlignment, ParameterKind::scalar, Direction::none,
+                          element_type_of<P>()});
   } else {
     parameters.push_back({offset, Of::kSize, Of::kAlignment, ParameterKind::structure,
                           Direction::none, ElementType::bytes});
@@ -161,8 +164,7 @@ void describe(std::uint32_t offset, std::vector<Parameter>& parameters) {
       parameters.push_back({at, sizeof(Field), alignof(Field), ParameterKind::field,
                             Direction::none, element_type_of<Field>()});
     });
-    std::sort(parameters.begin() + static_cast<std::ptrdiff_t>(first),
-              parameters.end(),
+    std::sort(parameters.begin() + static_cast<std::ptrdiff_t>(first), parameters.end(),
               [](const Parameter& a, const Parameter& b) { return a.offset < b.offset; });
   }
 }

@@ -29,6 +29,7 @@ class Ledger final : public Completion {
     std::vector<BufferBinding> reads;
     std::vector<BufferBinding> writes;
     std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
+    const char* advice = nullptr;  ///< Added to its error: what its failure asks of the user.
   };
 
   Ledger(DeviceCore& device, StreamId stream) noexcept : device_(device), stream_(stream) {}

@@ -91,12 +91,14 @@ class Stream {
   /// recorded, and every replay sends the same bytes (C14). Another size than the destination's
   /// fails and claims it: what was to come did not.
   template <class T>
-  ScopedOutcome<void> write(const View<T>& destination, std::span<const std::type_identity_t<T>> values,
+  ScopedOutcome<void> write(const View<T>& destination,
+                            std::span<const std::type_identity_t<T>> values,
                             Where where = Where::here()) {
     return write_bytes(destination.binding(), std::as_bytes(values), where);
   }
   template <class T>
-  ScopedOutcome<void> write(const Buffer<T>& destination, std::span<const std::type_identity_t<T>> values,
+  ScopedOutcome<void> write(const Buffer<T>& destination,
+                            std::span<const std::type_identity_t<T>> values,
                             Where where = Where::here()) {
     return write(destination.view(), values, where);
   }
@@ -106,8 +108,7 @@ class Stream {
     fail_bytes(destination.binding(), error, where);
   }
   template <class T>
-  void failed_write(const Buffer<T>& destination, const Error& error,
-                    Where where = Where::here()) {
+  void failed_write(const Buffer<T>& destination, const Error& error, Where where = Where::here()) {
     failed_write(destination.view(), error, where);
   }
 
@@ -123,7 +124,8 @@ class Stream {
   template <class T>
   Result<std::vector<T>> read(const View<T>& source) {
     std::vector<T> values(source.size());
-    const Result<void> got = read_bytes(source.binding(), std::as_writable_bytes(std::span(values)));
+    const Result<void> got =
+        read_bytes(source.binding(), std::as_writable_bytes(std::span(values)));
     if (!got.ok()) return got.error();
     return values;
   }
@@ -175,9 +177,10 @@ class Stream {
   void fail_bytes(const BufferBinding& destination, const Error& error, Where where);
   Result<void> read_bytes(const BufferBinding& source, std::span<std::byte> bytes);
   void reuse(const BufferBinding& bytes);
-  /// Runs an executable as the body of `scope`, which is open. `pins` are kept until it has ended.
-  Result<void> run(Executable& executable, const OpenScope& scope,
-                   std::shared_ptr<const void> pins);
+  /// Runs an executable as the body of `scope`, which is open. `pins` are kept until it has ended;
+  /// `advice`, of static storage or null, becomes part of its error, now or late.
+  Result<void> run(Executable& executable, const OpenScope& scope, std::shared_ptr<const void> pins,
+                   const char* advice);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
   [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads,
                                             FailureId beneath) noexcept;
@@ -202,7 +205,8 @@ class Stream {
   explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
 
   template <class Issue>
-  Result<void> hand_over(const OpenScope& scope, std::shared_ptr<const void> pins, Issue&& issue);
+  Result<void> hand_over(const OpenScope& scope, std::shared_ptr<const void> pins,
+                         const char* advice, Issue&& issue);
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> open(Where where);
 
