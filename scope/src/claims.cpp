@@ -3,10 +3,18 @@
 #include <algorithm>
 
 namespace refrain {
+namespace {
+
+// One count for the process: a number means one failure, whichever device it is of (M3), so an
+// error that travelled from one device to another cannot name an unrelated failure there.
+std::atomic<std::uint64_t> last_failure{0};
+
+}  // namespace
 
 FailureRecords::~FailureRecords() {
   live_list_.clear();
   free_.clear();
+  dead_.clear();
 }
 
 void FailureRecords::reserve(std::size_t free_records) {
@@ -20,8 +28,10 @@ FailureRecord& FailureRecords::mint(const Error& error, KernelId kernel, StreamI
   free_.pop_front();
   live_list_.push_back(record);
   live_.fetch_add(1, std::memory_order_seq_cst);
-  record.id = FailureId(++last_id_);  // M3
+  record.id = FailureId(last_failure.fetch_add(1, std::memory_order_relaxed) + 1);  // M3
   record.references = 0;
+  record.causes = false;
+  record.provisional = false;
   record.kernel = kernel;
   record.stream = stream;
   record.where = where;
@@ -34,25 +44,40 @@ void FailureRecords::set_error(FailureRecord& record, const Error& error) noexce
   record.error = error;
   FailureRecord* const cause = error.failure() ? find(error.failure()) : nullptr;
   if (cause == &record || cause == record.cause) return;
+  if (record.causes) {
+    // Two failures may name each other; a story that led back to itself would have no root.
+    for (const FailureRecord* at = cause; at != nullptr; at = at->cause) {
+      if (at == &record) return;
+    }
+  }
+  if (cause != nullptr) cause->causes = true;
   retain(cause);
   release(std::exchange(record.cause, cause));
 }
 
 FailureRecord* FailureRecords::find(FailureId id) noexcept {
-  for (FailureRecord& record : live_list_) {
-    if (record.id == id) return &record;
+  // Newest first: what an error stems from is seldom old.
+  for (auto at = live_list_.rbegin(); at != live_list_.rend(); ++at) {
+    if (at->id == id) return &*at;
   }
   return nullptr;
 }
 
-void FailureRecords::retire(FailureRecord& record) noexcept {
-  FailureRecord* const cause = std::exchange(record.cause, nullptr);
-  record.error = Error(ErrorKind::torn_down);  // lets go of the error's body now
+FailureRecord* FailureRecords::retire(FailureRecord& record) noexcept {
   live_list_.erase(List::s_iterator_to(record));
-  free_.push_front(record);
+  if (record.error.exception() != nullptr) {
+    dead_.push_back(record);
+  } else {
+    record.error = Error(ErrorKind::torn_down);  // lets go of the error's body now
+    free_.push_front(record);
+  }
   live_.fetch_sub(1, std::memory_order_seq_cst);
-  release(cause);
+  return std::exchange(record.cause, nullptr);
 }
+
+FailureRecords::List FailureRecords::take_dead() noexcept { return std::exchange(dead_, List()); }
+
+void FailureRecords::give_back(List& records) noexcept { free_.splice(free_.begin(), records); }
 
 ClaimSegment& SegmentPool::take() noexcept {
   if (free_ == nullptr) reserve(1);

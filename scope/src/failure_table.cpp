@@ -23,6 +23,32 @@ std::string issued(const FailureRecord& record) {
 
 }  // namespace
 
+/// A text of which some parts are errors. They are asked for theirs once the table is unlocked: an
+/// exception's `what` is the user's.
+class FailureTable::Draft {
+ public:
+  void add(std::string_view words) { parts_.back().words += words; }
+  void add(const Error& error) {
+    parts_.back().error = error;
+    parts_.emplace_back();
+  }
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const Part& part : parts_) {
+      all += part.words;
+      if (part.error) all += part.error->text();
+    }
+    return all;
+  }
+
+ private:
+  struct Part {
+    std::string words;
+    std::optional<Error> error{};  // behind the words
+  };
+  std::vector<Part> parts_{1};
+};
+
 FoundFailure::FoundFailure(FailureTable& table, FailureRecord& record,
                            const BufferBinding& needed) noexcept
     : table_(&table),
@@ -82,6 +108,15 @@ FailureTable::~FailureTable() {
   for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
 }
 
+FailureTable::Hold::~Hold() {
+  FailureRecords::List dead = table_.records_.take_dead();
+  table_.mutex_.unlock();
+  if (dead.empty()) return;
+  for (FailureRecord& record : dead) record.error = Error(ErrorKind::torn_down);
+  const Lock lock(table_.mutex_);
+  table_.records_.give_back(dead);
+}
+
 FailureTable::Slot* FailureTable::slot(BufferId buffer) const noexcept {
   if (buffer.device != device_ || !buffer || buffer.slot >= kChunk * kChunks) return nullptr;
   Slot* const chunk = chunks_[buffer.slot / kChunk].load(std::memory_order_acquire);
@@ -95,6 +130,7 @@ BufferId FailureTable::add(std::string name, std::uint64_t size, void* owner, bo
   if (free_slots_.empty()) {
     const std::uint32_t chunk = used_slots_ / kChunk;
     if (used_slots_ % kChunk == 0) {
+      free_slots_.reserve(used_slots_ + kChunk);  // so that giving one back cannot fail
       chunks_.at(chunk).store(new Slot[kChunk], std::memory_order_release);
     }
     free_slots_.push_back(used_slots_++);
@@ -102,32 +138,35 @@ BufferId FailureTable::add(std::string name, std::uint64_t size, void* owner, bo
   const std::uint32_t number = free_slots_.back();
   free_slots_.pop_back();
   Slot& made = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
-  made.size = size;
-  made.owner = owner;
   made.name = std::move(name);
+  made.owner.store(owner, std::memory_order_release);
   made.generation.store(++made.last_generation, std::memory_order_release);
   if (unwritten && size != 0) {
     FailureRecord& record =
         records_.mint(Error(ErrorKind::unwritten), KernelId{}, StreamId{}, Where{});
-    made.claims.put({0, size}, {&record, nullptr}, context());
+    made.claims.put({0, size}, {&record}, context());
+    top_up();  // what scopes that are open may need to end
   }
   return BufferId{device_, number, made.last_generation};
 }
 
 void FailureTable::remove(BufferId buffer) noexcept {
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   Slot* const gone = slot(buffer);
   if (gone == nullptr) return;
-  gone->claims.erase({0, gone->size}, context());  // M4
+  gone->claims.erase(kAllBytes, context());  // M4
   gone->generation.store(0, std::memory_order_release);
-  gone->owner = nullptr;
+  gone->owner.store(nullptr, std::memory_order_release);
   gone->name.clear();
   free_slots_.push_back(buffer.slot);
 }
 
 void* FailureTable::owner_of(BufferId buffer) const noexcept {
   const Slot* const found = slot(buffer);
-  return found != nullptr ? found->owner : nullptr;
+  if (found == nullptr) return nullptr;
+  void* const owner = found->owner.load(std::memory_order_acquire);
+  // Asked again: the slot may have been given to somebody else in between.
+  return found->generation.load(std::memory_order_acquire) == buffer.generation ? owner : nullptr;
 }
 
 std::string FailureTable::name_of(BufferId buffer) const {
@@ -166,9 +205,11 @@ void FailureTable::top_up() noexcept {
 }
 
 void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
+  if (scope.writes.empty()) return;  // O7: mints nothing
   FailureRecord& record =
       records_.mint(Error(ErrorKind::torn_down), scope.kernel, show.stream_, scope.where);
   records_.retain(&record);  // the scope's own, until it settles
+  record.provisional = true;
   scope.provisional = &record;
   for (const BufferBinding& binding : scope.writes) {
     if (Slot* const found = slot(binding.buffer)) {
@@ -192,7 +233,7 @@ void FailureTable::look(ScopeShow& show) noexcept {
 FoundFailure FailureTable::read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
                                         FailureId beneath) noexcept {
   if (records_.live() == 0 && !show.inside()) return {};
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   look(show);  // O6: nested work sees the provisional of the scope it is in
   for (const BufferBinding& read : reads) {  // O4: in argument order
     Slot* const found = slot(read.buffer);
@@ -231,13 +272,13 @@ void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
   if (outer == 0) {
     show.current_.exchange(ScopeShow::bits(&scope), std::memory_order_seq_cst);
     if (records_.live() == 0) return;
-    const Lock lock(mutex_);
+    const Hold hold(*this);
     top_up();
     reached(scope);
     look(show);  // O6: replaces what the write set carried
     return;
   }
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   top_up();
   look(show);  // the outer scope's claim lies beneath this one's
   reached(scope);
@@ -248,13 +289,14 @@ void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
 
 void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
                              std::span<const BufferBinding> writes) noexcept {
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   top_up();
   FailureRecord& record = *found.record_;
   record.skips.add(skip);  // K7
+  const Claim claim{&record, nullptr, record.provisional};
   for (const BufferBinding& binding : writes) {
     if (Slot* const target = slot(binding.buffer)) {
-      target->claims.put(binding.range, {&record, nullptr}, context());  // K1, K2
+      target->claims.put(binding.range, claim, context());  // K1, K2
     }
   }
 }
@@ -270,15 +312,17 @@ void FailureTable::restore(OpenScope* scope, BufferId buffer, ByteRange part) no
 }
 
 void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
-  const std::uintptr_t outer =
-      scope.parent != nullptr ? ScopeShow::bits(scope.parent) | ScopeShow::kInTable : 0;
   std::uintptr_t shown = ScopeShow::bits(&scope);
-  if (error == nullptr && show.current_.compare_exchange_strong(shown, outer)) {
+  if (error == nullptr && show.current_.compare_exchange_strong(shown, 0)) {
     return;  // E1: nobody looked, so there is nothing to release
   }
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   if (error != nullptr) look(show);  // what the body failed to write is claimed from here on
   FailureRecord* const provisional = scope.provisional;
+  if (provisional == nullptr) {  // O7: it writes nothing
+    leave(show, scope);
+    return;
+  }
   if (error != nullptr) {
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
@@ -294,26 +338,44 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
       ByteRange part;
       while (target->claims.any(rest, [&](ByteRange at, const Claim& claim) {
         part = at;
-        return claim.failure == provisional;
+        return claim.failure == provisional && !claim.passed_on;
       })) {
         target->claims.erase(part, context());
         restore(scope.parent, binding.buffer, part);  // E9
         rest.begin = part.end;
       }
     }
+    if (provisional->references > 1) {
+      // E9: what is left was passed on by a skip inside; this work itself has come back.
+      records_.set_error(*provisional, skipped_inside_);
+    }
   }
+  provisional->provisional = false;
   scope.provisional = nullptr;
   records_.release(provisional);  // E8: gone, unless something carries it
-  show.current_.store(outer, std::memory_order_seq_cst);
+  leave(show, scope);
+}
+
+void FailureTable::leave(ScopeShow& show, OpenScope& scope) noexcept {
+  OpenScope* inner = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
+  if (inner == &scope) {
+    const std::uintptr_t outer =
+        scope.parent != nullptr ? ScopeShow::bits(scope.parent) | ScopeShow::kInTable : 0;
+    show.current_.store(outer, std::memory_order_seq_cst);
+    return;
+  }
+  // A scope that was opened later is still open.
+  while (inner->parent != &scope) inner = inner->parent;
+  inner->parent = scope.parent;
 }
 
 void FailureTable::release(FailureRecord* record) noexcept {
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   records_.release(record);
 }
 
 std::optional<Error> FailureTable::check(const BufferBinding& binding) noexcept {
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   for (ScopeShow* const show : shows_) look(*show);
   const Slot* const found = slot(binding.buffer);
   if (found == nullptr) return Error(ErrorKind::stale_buffer);
@@ -328,7 +390,7 @@ std::optional<Error> FailureTable::check(const BufferBinding& binding) noexcept 
 
 FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error& error,
                              StreamId stream, Where where) {
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   FailureRecord& record = records_.mint(error, KernelId{}, stream, where);
   for (const BufferBinding& binding : writes) {
     Slot* const target = slot(binding.buffer);
@@ -349,13 +411,14 @@ FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error&
   }
   const FailureId id = record.id;
   records_.settle(record);
+  top_up();
   return id;
 }
 
 FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId stream,
                                    Where where, std::span<const BufferBinding> writes,
                                    const LateWalk& walk) {
-  const Lock lock(mutex_);
+  const Hold hold(*this);
   top_up();
   // Counted before anybody is looked at: see the head of the file.
   FailureRecord& record = records_.mint(error, kernel, stream, where);
@@ -383,15 +446,16 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
           return true;
         });
         // An unwritten byte stays unwritten no longer: work that was to write it failed.
-        const bool free = claim.failure == nullptr ||
-                          claim.failure->error.kind() == ErrorKind::unwritten;
-        if (free) target->claims.put(part, {&record, nullptr}, context());
+        const bool free =
+            claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten;
+        if (free) target->claims.put(part, {&record, claim.mark}, context());
         rest.begin = part.end;
       }
     }
   }
   const FailureId id = record.id;
   records_.release(&record);
+  top_up();
   return id;
 }
 
@@ -405,9 +469,8 @@ std::string FailureTable::carriers(const FailureRecord& record) const {
   std::size_t count = 0;
   std::string names;
   for (std::uint32_t number = 0; number < used_slots_; ++number) {
-    const Slot& each =
-        chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
-    const bool carries = each.claims.any({0, each.size}, [&](ByteRange, const Claim& claim) {
+    const Slot& each = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
+    const bool carries = each.claims.any(kAllBytes, [&](ByteRange, const Claim& claim) {
       return claim.failure == &record || claim.mark == &record;
     });
     if (!carries) continue;
@@ -418,70 +481,77 @@ std::string FailureTable::carriers(const FailureRecord& record) const {
          ".";
 }
 
-std::string FailureTable::describe(const FailureRecord& record) const {
-  std::string all = "failure " + std::to_string(record.id.number) + ": ";
-  const FailureRecord* root = &record;
-  all += issued(record) + record.error.text();
+void FailureTable::describe(const FailureRecord& record, Draft& draft) const {
+  draft.add("failure " + std::to_string(record.id.number) + ": " + issued(record));
+  draft.add(record.error);
   for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
     const Skip& skip = record.skips.newest(age);
-    all += "\n    skipped: " + quote(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
-            " needed " + describe(skip.needed);
+    draft.add("\n    skipped: " + quote(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
+              " needed " + describe(skip.needed));
     if (skip.would_write_count != 0) {
-      all += " and would have written " + describe(skip.would_write);
+      draft.add(" and would have written " + describe(skip.would_write));
       if (skip.would_write_count > 1) {
-        all += " and " + std::to_string(skip.would_write_count - 1) + " more";
+        draft.add(" and " + std::to_string(skip.would_write_count - 1) + " more");
       }
     }
   }
   if (record.skips.dropped() != 0) {
-    all += "\n    and " + std::to_string(record.skips.dropped()) + " earlier skips";
+    draft.add("\n    and " + std::to_string(record.skips.dropped()) + " earlier skips");
   }
-  while (root->cause != nullptr) {
-    root = root->cause;
-    all += "\n  because of failure " + std::to_string(root->id.number) + ": ";
-    all += issued(*root) + root->error.text();
+  for (const FailureRecord* cause = record.cause; cause != nullptr; cause = cause->cause) {
+    draft.add("\n  because of failure " + std::to_string(cause->id.number) + ": " + issued(*cause));
+    draft.add(cause->error);
   }
-  return all;
 }
 
 std::string FailureTable::story(FailureId failure) {
-  const Lock lock(mutex_);
-  const FailureRecord* const found = records_.find(failure);
-  if (found == nullptr) {
-    return "Failure " + std::to_string(failure.number) + " is no longer carried by anything.";
+  Draft draft;
+  {
+    const Lock lock(mutex_);
+    const FailureRecord* const found = records_.find(failure);
+    if (found == nullptr) {
+      return "Failure " + std::to_string(failure.number) + " is no longer carried by anything.";
+    }
+    describe(*found, draft);
+    draft.add("\n  " + carriers(*found));
   }
-  return describe(*found) + "\n  " + carriers(*found);
+  return draft.text();
 }
 
 std::optional<Error> FailureTable::report(std::span<const BufferBinding> bindings) {
-  const Lock lock(mutex_);
-  for (ScopeShow* const show : shows_) look(*show);
-  std::vector<const FailureRecord*> told;  // M7: each distinct failure once
-  const BufferBinding* first = nullptr;
-  for (const BufferBinding& binding : bindings) {
-    const Slot* const found = slot(binding.buffer);
-    if (found == nullptr) continue;
-    found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
-      const FailureRecord* const met = claim.met();
-      if (met != nullptr && std::find(told.begin(), told.end(), met) == told.end()) {
-        if (first == nullptr) first = &binding;
-        told.push_back(met);
-      }
-      return false;
-    });
+  Draft draft;
+  ErrorKind kind = ErrorKind::failed_input;
+  FailureId first_told;
+  {
+    const Hold hold(*this);
+    for (ScopeShow* const show : shows_) look(*show);
+    std::vector<const FailureRecord*> told;  // M7: each distinct failure once
+    const BufferBinding* first = nullptr;
+    for (const BufferBinding& binding : bindings) {
+      const Slot* const found = slot(binding.buffer);
+      if (found == nullptr) continue;
+      found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
+        const FailureRecord* const met = claim.met();
+        if (met != nullptr && std::find(told.begin(), told.end(), met) == told.end()) {
+          if (first == nullptr) first = &binding;
+          told.push_back(met);
+        }
+        return false;
+      });
+    }
+    if (told.empty()) return std::nullopt;
+    const bool one = told.size() == 1;
+    draft.add("Buffer " + describe(*first) + " cannot be read, because it carries " +
+              (one ? "a failure." : std::to_string(told.size()) + " failures."));
+    for (const FailureRecord* const met : told) {
+      draft.add("\n  ");
+      describe(*met, draft);
+      draft.add("\n    " + carriers(*met));
+    }
+    if (one && told[0]->error.kind() == ErrorKind::unwritten) kind = ErrorKind::unwritten;
+    first_told = told[0]->id;
   }
-  if (told.empty()) return std::nullopt;
-  std::string stories;
-  for (const FailureRecord* const met : told) {
-    stories += "\n  " + describe(*met) + "\n    " + carriers(*met);
-  }
-  const bool one = told.size() == 1;
-  const ErrorKind kind = one && told[0]->error.kind() == ErrorKind::unwritten
-                             ? ErrorKind::unwritten
-                             : ErrorKind::failed_input;
-  return Error(kind, "Buffer " + describe(*first) + " cannot be read, because it carries " +
-                         (one ? "a failure." : std::to_string(told.size()) + " failures.") + stories)
-      .with_failure(told[0]->id);
+  return Error(kind, draft.text()).with_failure(first_told);
 }
 
 }  // namespace refrain

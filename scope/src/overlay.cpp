@@ -6,46 +6,55 @@ namespace refrain {
 // path that serves, so the overlay simply holds that mutex; it is held for some tens of
 // nanoseconds at a time.
 
-Overlay::~Overlay() {
-  const Lock lock(table_.mutex_);
-  for (auto& [buffer, entry] : entries_) entry.claims.erase({0, ~std::uint64_t{0}}, context());
+Overlay::~Overlay() { forget(); }
+
+void Overlay::forget() noexcept {
+  const FailureTable::Hold hold(table_);
+  for (auto& [buffer, entry] : entries_) entry.claims.erase(kAllBytes, context());
+  entries_.clear();
 }
 
 FoundFailure Overlay::read_failure(std::span<const BufferBinding> reads) noexcept {
-  const Lock lock(table_.mutex_);
-  for (const BufferBinding& read : reads) {  // O4
+  const FailureTable::Hold hold(table_);
+  FailureRecord* met = nullptr;
+  BufferBinding needed;
+  for (const BufferBinding& read : reads) {
     FailureTable::Slot* const beneath = table_.slot(read.buffer);
     Entry& entry = entries_[read.buffer];
-    FailureRecord* met = nullptr;
-    BufferBinding needed = read;
+    const auto meets = [&](ByteRange at, FailureRecord* failure) {
+      if (met != nullptr || failure == nullptr) return;  // O4: the first, in argument order
+      met = failure;
+      needed = {read.buffer, at};
+    };
+    // Walks on after the first failure: C11 asks what would have been read before it was written.
     entry.claims.any_with_gaps(read.range, [&](ByteRange part, const Claim& claim, bool present) {
       if (present) {
-        met = claim.failure;
-        needed.range = part;
-        return met != nullptr;
+        meets(part, claim.failure);
+        return false;
       }
       entry.read_first.add(part);
       if (beneath == nullptr) return false;
-      return beneath->claims.any(part, [&](ByteRange at, const Claim& real) {
+      beneath->claims.any(part, [&](ByteRange at, const Claim& real) {
         // C8: what nobody has written yet, and what a recording has not replayed yet, is no
         // failure while recording: nothing runs now, and every replay asks again (P2).
-        if (real.failure == nullptr || real.failure->error.kind() == ErrorKind::unwritten) {
-          return false;
+        if (real.failure != nullptr && real.failure->error.kind() != ErrorKind::unwritten) {
+          meets(at, real.failure);
         }
-        met = real.failure;
-        needed.range = at;
-        return true;
+        return met != nullptr;
       });
+      return false;
     });
-    if (met != nullptr) return FoundFailure(table_, *met, needed);
   }
-  return {};
+  if (met == nullptr) return {};
+  return FoundFailure(table_, *met, needed);
 }
 
 void Overlay::put_into_overlay(OpenScope& scope) noexcept {
-  FailureRecord& record = table_.records_.mint(Error(ErrorKind::torn_down), scope.kernel, stream_,
-                                               scope.where);
+  if (scope.writes.empty()) return;  // O7
+  FailureRecord& record =
+      table_.records_.mint(Error(ErrorKind::torn_down), scope.kernel, stream_, scope.where);
   table_.records_.retain(&record);
+  record.provisional = true;
   scope.provisional = &record;
   for (const BufferBinding& binding : scope.writes) {
     entries_[binding.buffer].claims.put(binding.range, {&record, nullptr}, context());
@@ -55,20 +64,24 @@ void Overlay::put_into_overlay(OpenScope& scope) noexcept {
 void Overlay::enter_write(OpenScope& scope) noexcept {
   scope.parent = current_;
   current_ = &scope;
-  const Lock lock(table_.mutex_);
+  const FailureTable::Hold hold(table_);
   table_.top_up();
-  // Here and not at the exit, which allocates nothing.
-  segments_.reserve(3 * scope.writes.size() + 8);
+  // Here and not at the exit, which allocates nothing. For the scopes around it as well: their
+  // claims come back at its exit.
+  open_bindings_ += scope.writes.size();
+  segments_.reserve(3 * open_bindings_ + 8);
   put_into_overlay(scope);
 }
 
 void Overlay::propagate(const FoundFailure& found, const Skip& skip,
                         std::span<const BufferBinding> writes) noexcept {
-  const Lock lock(table_.mutex_);
+  const FailureTable::Hold hold(table_);
+  segments_.reserve(3 * (open_bindings_ + writes.size()) + 8);
   FailureRecord& record = *found.record_;
   record.skips.add(skip);
+  const Claim claim{&record, nullptr, record.provisional};
   for (const BufferBinding& binding : writes) {
-    entries_[binding.buffer].claims.put(binding.range, {&record, nullptr}, context());
+    entries_[binding.buffer].claims.put(binding.range, claim, context());
   }
 }
 
@@ -83,9 +96,11 @@ void Overlay::restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcep
 }
 
 void Overlay::exit_write(OpenScope& scope, const Error* error) noexcept {
-  current_ = scope.parent;
-  const Lock lock(table_.mutex_);
+  leave(scope);
+  const FailureTable::Hold hold(table_);
+  open_bindings_ -= scope.writes.size();
   FailureRecord* const provisional = scope.provisional;
+  if (provisional == nullptr) return;  // O7
   if (error != nullptr) {
     table_.records_.set_error(*provisional, *error);
   } else {
@@ -95,35 +110,58 @@ void Overlay::exit_write(OpenScope& scope, const Error* error) noexcept {
       ByteRange part;
       while (claims.any(rest, [&](ByteRange at, const Claim& claim) {
         part = at;
-        return claim.failure == provisional;
+        return claim.failure == provisional && !claim.passed_on;
       })) {
         claims.put(part, Claim{}, context());
         restore(scope.parent, binding.buffer, part);
         rest.begin = part.end;
       }
     }
+    if (provisional->references > 1) {
+      table_.records_.set_error(*provisional, table_.skipped_inside_);  // E9
+    }
   }
+  provisional->provisional = false;
   scope.provisional = nullptr;
   table_.records_.release(provisional);
 }
 
+void Overlay::leave(OpenScope& scope) noexcept {
+  if (current_ == &scope) {
+    current_ = scope.parent;
+    return;
+  }
+  OpenScope* inner = current_;  // a scope that was opened later is still open
+  while (inner->parent != &scope) inner = inner->parent;
+  inner->parent = scope.parent;
+}
+
 void Overlay::refuse(const Error& error, Where where) noexcept {
-  const Lock lock(table_.mutex_);
+  const FailureTable::Hold hold(table_);
   table_.top_up();
   FailureRecord& refused = table_.records_.mint(error, KernelId{}, stream_, where);
+  // Work that is still open when its window goes was not recorded either, and its exit, outside
+  // the window by then, must not make good what it never wrote.
+  const auto open = [this](const FailureRecord* claimed) {
+    for (const OpenScope* scope = current_; scope != nullptr; scope = scope->parent) {
+      if (scope->provisional == claimed) return true;
+    }
+    return false;
+  };
   for (auto& [buffer, entry] : entries_) {
     FailureTable::Slot* const target = table_.slot(buffer);
     if (target == nullptr) continue;
-    const ByteRange everything{0, target->size};
-    for (const ByteRange& fresh : entry.read_first.missing(everything)) {
+    for (const ByteRange& fresh : entry.read_first.missing(kAllBytes)) {
       entry.claims.any(fresh, [&](ByteRange part, const Claim& claim) {
-        FailureRecord* const carried = claim.failure != nullptr ? claim.failure : &refused;
+        const bool own = claim.failure != nullptr && !open(claim.failure);
+        FailureRecord* const carried = own ? claim.failure : &refused;
         target->claims.put(part, {carried, nullptr}, {table_.segments_, table_.records_});
         return false;
       });
     }
   }
   table_.records_.settle(refused);
+  table_.top_up();
 }
 
 }  // namespace refrain

@@ -10,11 +10,17 @@ namespace refrain {
 namespace {
 
 template <class A, class B>
-concept Comparable = requires(A a, B b) { a == b; };
+concept Comparable = requires(A a, B b) {
+  a == b;
+};
 template <class A>
-concept Addable = requires(A a) { a + a; };
+concept Addable = requires(A a) {
+  a + a;
+};
 template <class A>
-concept AddableToOne = requires(A a) { a + 1; };
+concept AddableToOne = requires(A a) {
+  a + 1;
+};
 
 static_assert(Comparable<StreamId, StreamId>);
 static_assert(!Comparable<StreamId, FailureId>);

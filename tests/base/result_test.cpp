@@ -133,8 +133,10 @@ TEST_CASE("Result: REFRAIN_TRY evaluates its expression once") {
     return {};
   };
   const auto twice = [&]() -> Result<void> {
-    if (calls < 0) REFRAIN_TRY(count());  // one statement, also without braces
-    else REFRAIN_TRY(count());
+    if (calls < 0)
+      REFRAIN_TRY(count());  // one statement, also without braces
+    else
+      REFRAIN_TRY(count());
     REFRAIN_TRY(count());
     return {};
   };

@@ -20,7 +20,7 @@ std::vector<std::byte> counted(std::size_t size) {
 }  // namespace
 
 TEST_CASE("SharedBytes: a copy of any size is exact and aligned to 64 bytes") {
-  for (const std::size_t size : {0, 1, 3, 63, 64, 65, 127, 128, 1000, 4097}) {
+  for (const std::size_t size : {0U, 1U, 3U, 63U, 64U, 65U, 127U, 128U, 1000U, 4097U}) {
     CAPTURE(size);
     const std::vector<std::byte> bytes = counted(size);
     const SharedBytes copy = SharedBytes::copy_of(bytes);

@@ -25,8 +25,8 @@ struct Skip {
   KernelId kernel;
   StreamId stream;
   Where where;
-  BufferBinding needed;              ///< The first input that carried the failure.
-  BufferBinding would_write;         ///< The first of what it would have written.
+  BufferBinding needed;       ///< The first input that carried the failure.
+  BufferBinding would_write;  ///< The first of what it would have written.
   std::uint32_t would_write_count = 0;
 };
 
@@ -55,6 +55,8 @@ struct FailureRecord : boost::intrusive::list_base_hook<> {
   std::uint64_t references = 0;
   Error error{ErrorKind::torn_down};
   FailureRecord* cause = nullptr;  ///< What the work met inside its body, when that is known.
+  bool causes = false;             ///< Whether another failure may name this one as its cause.
+  bool provisional = false;        ///< Whether its scope is still open.
   KernelId kernel;
   StreamId stream;
   Where where;
@@ -74,14 +76,15 @@ class FailureRecords {
 
   /// Drops a failure that nothing took (E8).
   void settle(FailureRecord& record) noexcept {
-    if (record.references == 0) retire(record);
+    if (record.references == 0) release(retire(record));
   }
 
   void retain(FailureRecord* record) noexcept {
     if (record != nullptr) ++record->references;
   }
   void release(FailureRecord* record) noexcept {
-    if (record != nullptr && --record->references == 0) retire(*record);
+    // A failure may be all that keeps its cause, and that one its own: chains grow long.
+    while (record != nullptr && --record->references == 0) record = retire(*record);
   }
 
   /// Says that `record` stems from `error`, and from the failure that `error` names, if it lives.
@@ -96,21 +99,34 @@ class FailureRecords {
 
   void reserve(std::size_t free_records);
 
- private:
   using List = boost::intrusive::list<FailureRecord>;
-  void retire(FailureRecord& record) noexcept;
+
+  /// The failures that are gone and still hold a user's exception. Destroying one runs the user's
+  /// code, so that is done without the mutex; then `give_back` takes the records, with it.
+  [[nodiscard]] List take_dead() noexcept;
+  void give_back(List& records) noexcept;
+
+ private:
+  /// Takes a failure out; answers its cause, with the reference that it held.
+  FailureRecord* retire(FailureRecord& record) noexcept;
 
   std::deque<FailureRecord> storage_;
   List live_list_;
   List free_;
-  std::uint64_t last_id_ = 0;
+  List dead_;
   std::atomic<std::uint64_t> live_{0};
 };
+
+/// Every byte that an allocation can have, and those that a claim beyond its end may name.
+inline constexpr ByteRange kAllBytes{0, ~std::uint64_t{0}};
 
 /// What a byte carries. Both null: clean (kept only where a window needs to know that it wrote).
 struct Claim {
   FailureRecord* failure = nullptr;
   FailureRecord* mark = nullptr;  ///< "Recorded, not replayed", lying over the failure (C18).
+  /// Work that was to write this was skipped because of a scope that is still open. That scope's
+  /// success is none for this byte (E9).
+  bool passed_on = false;
 
   /// What a reader meets: the mark lies on top.
   [[nodiscard]] FailureRecord* met() const noexcept { return mark != nullptr ? mark : failure; }

@@ -29,7 +29,7 @@ class Overlay;
 
 /// A scope that is open: lives on the stack of the thread that runs its body.
 struct OpenScope {
-  std::span<const BufferBinding> reads;   ///< What was looked at before it opened.
+  std::span<const BufferBinding> reads;  ///< What was looked at before it opened.
   std::span<const BufferBinding> writes;
   KernelId kernel;
   Where where;
@@ -160,7 +160,6 @@ class FailureTable {
                  std::span<const BufferBinding> writes) noexcept;
   void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
 
-
   // Questions.
 
   /// What `binding` is known to carry now: its error, naming its failure. Reads nothing, waits
@@ -193,30 +192,44 @@ class FailureTable {
   friend class FoundFailure;
   friend class Overlay;
 
+  /// Holds the mutex for a block in which failures may go, and destroys the exceptions that they
+  /// held after it: those are the user's, and may call the table.
+  class REFRAIN_THREAD_ANNOTATION(scoped_lockable) Hold {
+   public:
+    explicit Hold(FailureTable& table) REFRAIN_THREAD_ANNOTATION(acquire_capability(table.mutex_))
+        : table_(table) {
+      table.mutex_.lock();
+    }
+    ~Hold() REFRAIN_THREAD_ANNOTATION(release_capability());
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    FailureTable& table_;
+  };
+
   struct Slot {
     std::atomic<std::uint64_t> generation{0};  // 0 while free
     std::uint64_t last_generation = 0;
-    std::uint64_t size = 0;
-    void* owner = nullptr;
+    std::atomic<void*> owner{nullptr};
     std::string name;
     ClaimRanges claims;
   };
+  class Draft;
   static constexpr std::size_t kChunk = 1024;
   static constexpr std::size_t kChunks = 4096;
 
-  ClaimRanges::Context context() noexcept REFRAIN_REQUIRES(mutex_) {
-    return {segments_, records_};
-  }
+  ClaimRanges::Context context() noexcept REFRAIN_REQUIRES(mutex_) { return {segments_, records_}; }
   [[nodiscard]] Slot* slot(BufferId buffer) const noexcept;
   void top_up() noexcept REFRAIN_REQUIRES(mutex_);
   void put_into_table(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void look(ScopeShow& show) noexcept REFRAIN_REQUIRES(mutex_);
   void reached(OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
-  void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept
-      REFRAIN_REQUIRES(mutex_);
+  void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept REFRAIN_REQUIRES(mutex_);
+  void leave(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void release(FailureRecord* record) noexcept;
   [[nodiscard]] std::string describe(const BufferBinding& binding) const REFRAIN_REQUIRES(mutex_);
-  [[nodiscard]] std::string describe(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
+  void describe(const FailureRecord& record, Draft& draft) const REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] std::string carriers(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
 
   const std::uint32_t device_;
@@ -229,6 +242,10 @@ class FailureTable {
   std::vector<std::uint32_t> free_slots_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<ScopeShow*> shows_ REFRAIN_GUARDED_BY(mutex_);
   std::size_t reserved_bindings_ REFRAIN_GUARDED_BY(mutex_) = 0;
+  // Made here, because a clean exit makes no text.
+  const Error skipped_inside_{
+      ErrorKind::skipped,
+      "The work did not run, because it needed bytes that other work was still writing."};
 };
 
 }  // namespace refrain

@@ -24,8 +24,8 @@ class ScopedOutcome {
   static ScopedOutcome executed(Value value = {}) {
     return ScopedOutcome(State(std::in_place_index<0>, std::move(value)));
   }
-  ScopedOutcome(Skipped skipped) noexcept : state_(skipped) {}          // NOLINT: `return Skipped{}`
-  ScopedOutcome(Error error) noexcept : state_(std::move(error)) {}     // NOLINT: `return error`
+  ScopedOutcome(Skipped skipped) noexcept : state_(skipped) {}       // NOLINT: `return Skipped{}`
+  ScopedOutcome(Error error) noexcept : state_(std::move(error)) {}  // NOLINT: `return error`
 
   [[nodiscard]] bool executed_cleanly() const noexcept { return state_.index() == 0; }
   [[nodiscard]] bool skipped() const noexcept { return state_.index() == 1; }

@@ -22,6 +22,8 @@ class Overlay {
 
   /// Whether a body is running in the window.
   [[nodiscard]] bool inside() const noexcept { return current_ != nullptr; }
+  /// The innermost scope that is open in the window, or null.
+  [[nodiscard]] const OpenScope* current() const noexcept { return current_; }
 
   // The four of a FailureStore.
   FoundFailure read_failure(std::span<const BufferBinding> reads) noexcept;
@@ -34,15 +36,18 @@ class Overlay {
   /// cleanly carries `error`; what failed or was skipped carries its own failure; bytes that the
   /// window read before it wrote them keep what they carried, because nothing has run.
   void refuse(const Error& error, Where where) noexcept;
+  /// Lets go of every claim and of every failure that only this window knew.
+  void forget() noexcept;
 
  private:
   struct Entry {
-    ClaimRanges claims;      // an empty claim says: written here, cleanly
-    ByteRangeSet read_first; // bytes that the window read before it wrote them
+    ClaimRanges claims;       // an empty claim says: written here, cleanly
+    ByteRangeSet read_first;  // bytes that the window read before it wrote them
   };
 
   ClaimRanges::Context context() noexcept { return {segments_, table_.records_}; }
   void put_into_overlay(OpenScope& scope) noexcept;
+  void leave(OpenScope& scope) noexcept;
   void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept;
 
   FailureTable& table_;
@@ -50,6 +55,7 @@ class Overlay {
   SegmentPool segments_;
   std::map<BufferId, Entry> entries_;
   OpenScope* current_ = nullptr;
+  std::size_t open_bindings_ = 0;  // what the open scopes write, for which `segments_` keeps room
 };
 
 }  // namespace refrain

@@ -37,8 +37,8 @@ class WriteSetPool {
 
   FailureTable& table_;
   std::vector<std::unique_ptr<Storage>> all_;
-  std::vector<Storage*> idle_;    // capacity >= all_.size(), so giving back never allocates
-  std::size_t reserved_ = 0;      // bindings for which the table keeps room
+  std::vector<Storage*> idle_;  // capacity >= all_.size(), so giving back never allocates
+  std::size_t reserved_ = 0;    // bindings for which the table keeps room
 };
 
 /// What a piece of work writes. Move-only; gives its storage back when destroyed.

@@ -1,0 +1,316 @@
+// Rule E10: work that fails after it was issued. The table keeps no list of what was issued;
+// whoever does walks it for the table, as the small ledger here does.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "scope/scopes_fixture.hpp"
+
+namespace refrain {
+namespace {
+
+using namespace test;
+
+struct Issued {
+  Bindings reads;
+  Bindings writes;
+  bool poisoned = false;  // it has not begun, and must not
+};
+
+/// What a device keeps of the work that it was given, in issue order.
+struct Ledger {
+  std::vector<Issued> all;
+
+  /// Runs `work` in a scope, which exits cleanly, and notes it.
+  void issue(ScopeServer& stream, Issued work) {
+    const auto outcome = launching(stream, work.reads, work.writes).execute(succeeds);
+    REQUIRE(outcome.executed_cleanly());
+    all.push_back(std::move(work));
+  }
+  /// Work number `which` turns out to have failed.
+  FailureId fails_late(FailureTable& table, std::size_t which, std::string message) {
+    return table.claim_late(
+        broken(std::move(message)), intern_kernel_name("late"), StreamId(7), at_line(9),
+        all[which].writes, [&](LateClaim& late, std::span<OpenScope* const> open) {
+          const Skip skip{intern_kernel_name("later"), StreamId(7), at_line(11), {}, {}, 0};
+          for (std::size_t later = which + 1; later < all.size(); ++later) {
+            if (late.passes_on(skip, all[later].reads, all[later].writes)) {
+              all[later].poisoned = true;
+            }
+          }
+          for (OpenScope* const scope : open) {
+            if (late.passes_on(skip, scope->reads, scope->writes)) {
+              scope->poisoned = late.failure();
+            }
+          }
+        });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Scopes, "E10: work that fails late claims what it wrote") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 4), bytes(y, 8, 12)}});
+  CHECK(clean(bytes(y, 0, 16)));
+  const FailureId id = ledger.fails_late(table, 0, "late");
+  CHECK(carried(bytes(y, 0, 4)).message() == "late");
+  CHECK(carried(bytes(y, 8, 12)).failure() == id);
+  CHECK(clean(bytes(y, 4, 8)));
+  CHECK(table.story(id).find("\"late\" on stream 7 (model.cc:9): late") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: bytes that later work has written are left alone") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  ledger.issue(stream, {{}, {bytes(y, 4, 8)}});
+  ledger.fails_late(table, 0, "late");
+  CHECK(carried(bytes(y, 0, 4)).message() == "late");
+  CHECK(clean(bytes(y, 4, 8)));
+  CHECK(carried(bytes(y, 8, 16)).message() == "late");
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: what later work made of claimed bytes carries the same root") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  const BufferId z = buffer("z");
+  const BufferId free = buffer("free");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  ledger.issue(stream, {{bytes(x, 3, 4)}, {bytes(y, 0, 8)}});
+  ledger.issue(stream, {{bytes(y, 0, 16)}, {bytes(z, 0, 16)}});
+  ledger.issue(stream, {{}, {bytes(y, 4, 8)}});  // mends a part of y after z was made
+  ledger.issue(stream, {{bytes(y, 4, 8)}, {bytes(free, 0, 16)}});
+  const FailureId root = ledger.fails_late(table, 0, "late");
+  for (const BufferBinding& bad : {bytes(x, 0, 16), bytes(y, 0, 4), bytes(z, 0, 16)}) {
+    CHECK(carried(bad).failure() == root);
+  }
+  CHECK(clean(bytes(y, 4, 16)));
+  CHECK(clean(bytes(free, 0, 16)));
+  // Who holds work back learns which of it must not run.
+  CHECK(ledger.all[1].poisoned);
+  CHECK(ledger.all[2].poisoned);
+  CHECK_FALSE(ledger.all[3].poisoned);
+  CHECK_FALSE(ledger.all[4].poisoned);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: bytes that carry a failure already keep it") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  fail(bytes(y, 4, 8), "earlier");
+  ledger.fails_late(table, 0, "late");
+  CHECK(carried(bytes(y, 0, 4)).message() == "late");
+  CHECK(carried(bytes(y, 4, 8)).message() == "earlier");
+  CHECK(carried(bytes(y, 8, 16)).message() == "late");
+  CHECK(table.live_failures() == 2);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: a failure that finds no byte to claim is gone") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  const FailureId id = ledger.fails_late(table, 0, "late");
+  CHECK(static_cast<bool>(id));  // it still has a number for the log
+  CHECK(clean(bytes(y, 0, 16)));
+  CHECK(table.live_failures() == 0);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: a later scope counts from its opening") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  SUBCASE("and then succeeds") {
+    over(stream, {bytes(y, 4, 8)}).execute([&](ScopeServer&) -> Result<void> {
+      ledger.fails_late(table, 0, "late");
+      CHECK(carried(bytes(y, 4, 8)).kind() == ErrorKind::torn_down);
+      return {};
+    });
+    CHECK(clean(bytes(y, 4, 8)));
+  }
+  SUBCASE("and then fails") {
+    over(stream, {bytes(y, 4, 8)}).execute([&](ScopeServer&) -> Result<void> {
+      ledger.fails_late(table, 0, "late");
+      return broken("later");
+    });
+    CHECK(carried(bytes(y, 4, 8)).message() == "later");
+  }
+  SUBCASE("also on another stream, and with a scope inside it") {
+    ScopeServer other(table, StreamId(8));
+    over(other, {bytes(y, 4, 6)}).execute([&](ScopeServer& inside) -> Result<void> {
+      over(inside, {bytes(y, 6, 8)}).execute([&](ScopeServer&) -> Result<void> {
+        ledger.fails_late(table, 0, "late");
+        return {};
+      });
+      return {};
+    });
+    CHECK(clean(bytes(y, 4, 8)));
+  }
+  SUBCASE("also when it skipped") {
+    const BufferId x = buffer("x");
+    fail(bytes(x, 0, 16), "root");
+    CHECK(launching(stream, {bytes(x, 0, 16)}, {bytes(y, 4, 8)}).execute(succeeds).skipped());
+    ledger.fails_late(table, 0, "late");
+    CHECK(carried(bytes(y, 4, 8)).message() == "root");
+  }
+  CHECK(carried(bytes(y, 0, 4)).message() == "late");
+  CHECK(carried(bytes(y, 8, 16)).message() == "late");
+}
+
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: bytes that nobody wrote are claimed by the work that was to write them") {
+  // What later work was to make of the failed bytes may never have been written at all.
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y", 16, true);
+  table.claim_late(broken("late"), {}, StreamId(7), {}, Bindings{bytes(x, 0, 16)},
+                   [&](LateClaim& late, std::span<OpenScope* const>) {
+                     CHECK(late.passes_on({}, Bindings{bytes(x, 0, 1)}, Bindings{bytes(y, 0, 8)}));
+                   });
+  CHECK(carried(bytes(y, 0, 8)).message() == "late");
+  CHECK(carried(bytes(y, 8, 16)).kind() == ErrorKind::unwritten);
+}
+
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: the walk learns the failure's number, and its claim grows and shrinks") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  FailureId told;
+  const auto passes = [](LateClaim& late, const Bindings& reads, const Bindings& writes) {
+    return late.passes_on({}, reads, writes);
+  };
+  const FailureId id =
+      table.claim_late(broken("late"), {}, StreamId(7), {}, Bindings{bytes(x, 0, 8)},
+                       [&](LateClaim& late, std::span<OpenScope* const> open) {
+                         told = late.failure();
+                         CHECK(open.empty());
+                         CHECK(passes(late, {bytes(y, 0, 16), bytes(x, 7, 8)}, {}));
+                         CHECK_FALSE(passes(late, {bytes(y, 0, 16), bytes(x, 8, 16)}, {}));
+                         CHECK_FALSE(passes(late, {}, {}));
+                         CHECK(passes(late, {bytes(x, 0, 1)}, {bytes(y, 0, 16)}));
+                         CHECK(passes(late, {bytes(y, 9, 10)}, {}));
+                         CHECK_FALSE(passes(late, {}, {bytes(x, 0, 8), bytes(y, 0, 8)}));
+                         CHECK_FALSE(passes(late, {bytes(x, 0, 16), bytes(y, 0, 8)}, {}));
+                       });
+  CHECK(told == id);
+  CHECK(clean(bytes(x, 0, 16)));
+  CHECK(clean(bytes(y, 0, 8)));
+  CHECK(carried(bytes(y, 8, 16)).failure() == id);
+}
+
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: the path of a late failure can be read back, as that of a skip can") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  ledger.issue(stream, {{bytes(x, 3, 5)}, {bytes(y, 0, 4), bytes(y, 8, 12)}});
+  ledger.fails_late(table, 0, "late");
+  const auto report = table.report(Bindings{bytes(y, 0, 16)});
+  REQUIRE(report.has_value());
+  INFO(report->message());
+  CHECK(report->message().find("skipped: \"later\" on stream 7 (model.cc:11) needed \"x\" [3, 5) "
+                               "and would have written \"y\" [0, 4) and 1 more") !=
+        std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: an open scope that reads claimed bytes does not exit cleanly") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  const BufferId free = buffer("free");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  FailureId root;
+  const auto body = [&](ScopeServer&) -> Result<void> {
+    root = ledger.fails_late(table, 0, "late");
+    return {};
+  };
+  SUBCASE("when it succeeds, what it wrote stems from the late failure") {
+    launching(stream, {bytes(free, 0, 1), bytes(x, 5, 6)}, {bytes(y, 0, 8)}).execute(body);
+    const Error error = carried(bytes(y, 0, 8));
+    CHECK(error.kind() == ErrorKind::skipped);
+    const auto report = table.report(Bindings{bytes(y, 0, 8)});
+    REQUIRE(report.has_value());
+    CHECK(report->message().find("because of failure " + std::to_string(root.number)) !=
+          std::string::npos);
+    CHECK(report->message().find("late") != std::string::npos);
+  }
+  SUBCASE("when it fails, with its own error") {
+    launching(stream, {bytes(x, 5, 6)}, {bytes(y, 0, 8)})
+        .execute([&](ScopeServer& inside) -> Result<void> {
+          REFRAIN_TRY(body(inside));
+          return broken("its own");
+        });
+    CHECK(carried(bytes(y, 0, 8)).message() == "its own");
+  }
+  SUBCASE("when it writes nothing there is nothing to claim") {
+    launching(stream, {bytes(x, 5, 6)}, {}).execute(body);
+    CHECK(clean(bytes(y, 0, 8)));
+  }
+  SUBCASE("one that reads other bytes exits as it would have") {
+    launching(stream, {bytes(free, 0, 16)}, {bytes(y, 0, 8)}).execute(body);
+    CHECK(clean(bytes(y, 0, 8)));
+  }
+  CHECK(clean(bytes(y, 8, 16)));
+  CHECK(carried(bytes(x, 0, 16)).failure() == root);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: a failure between looking at the inputs and opening is not lost") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  const Bindings reads{bytes(x, 8, 16)};
+  REQUIRE_FALSE(static_cast<bool>(table.read_failure(stream.show(), reads)));
+  FailureId root;
+  SUBCASE("outermost") {
+    root = ledger.fails_late(table, 0, "late");
+    Scope::over(stream, intern_kernel_name("replay"), stream.writes(Bindings{bytes(y, 0, 16)}),
+                at_line(12), reads)
+        .execute(succeeds);
+  }
+  SUBCASE("in another scope's body") {
+    over(stream, {bytes(y, 8, 16)}).execute([&](ScopeServer& inside) -> Result<void> {
+      root = ledger.fails_late(table, 0, "late");
+      Scope::over(inside, intern_kernel_name("replay"), stream.writes(Bindings{bytes(y, 0, 16)}),
+                  at_line(12), reads)
+          .execute(succeeds);
+      return {};
+    });
+  }
+  CHECK(carried(bytes(x, 0, 16)).failure() == root);
+  const Error error = carried(bytes(y, 0, 16));
+  CHECK(error.kind() == ErrorKind::skipped);
+  CHECK(table.story(error.failure()).find("because of failure " + std::to_string(root.number)) !=
+        std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10: a buffer that is gone is no longer there to be claimed") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  table.remove(y);
+  ledger.fails_late(table, 0, "late");
+  CHECK(table.live_failures() == 0);
+}
+
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: a late failure lies beneath a mark, and a replay of that graph meets it") {
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(y, 0, 16)}});
+  const FailureId mark =
+      table.mark(Bindings{bytes(y, 0, 8)}, Error(ErrorKind::not_replayed, "recorded, not replayed"),
+                 StreamId(7), at_line(10));
+  const FailureId late = ledger.fails_late(table, 0, "late");
+  CHECK(carried(bytes(y, 8, 16)).failure() == late);
+  CHECK(carried(bytes(y, 0, 8)).failure() == mark);  // C18: every reader meets the mark
+  const auto beneath = table.read_failure(stream.show(), Bindings{bytes(y, 0, 8)}, mark);
+  REQUIRE(static_cast<bool>(beneath));
+  CHECK(beneath.id() == late);
+}
+
+}  // namespace refrain
