@@ -1,5 +1,6 @@
 #include "refrain/capture/sealed_graph.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <set>
@@ -13,6 +14,14 @@ namespace {
 
 Error refused(std::string message) {
   return Error(ErrorKind::invalid_argument, std::move(message));
+}
+
+bool known(ElementType type) noexcept {
+  return static_cast<std::uint8_t>(type) <= kLastElementType;
+}
+bool known(Direction direction) noexcept { return direction <= Direction::in_out; }
+bool known(ParameterKind kind) noexcept {
+  return kind >= ParameterKind::view && kind <= ParameterKind::field;
 }
 
 bool fits(Slice slice, std::size_t size) noexcept {
@@ -45,11 +54,16 @@ class Checker {
     std::uint64_t at = 0;
     std::uint64_t structure_end = 0;
     for (const Parameter& parameter : kernel.parameters) {
+      if (!known(parameter.kind) || !known(parameter.direction) || !known(parameter.element)) {
+        return refused(name + " has a parameter at offset " + std::to_string(parameter.offset) +
+                       " of a kind, direction or element type that there is not.");
+      }
       const std::uint64_t end = std::uint64_t{parameter.offset} + parameter.size;
       const bool field = parameter.kind == ParameterKind::field;
       const bool view = parameter.kind == ParameterKind::view;
+      const std::uint64_t least = field ? at : std::max(at, structure_end);
       const bool sound = parameter.size != 0 && std::has_single_bit(parameter.alignment) &&
-                         parameter.offset % parameter.alignment == 0 && parameter.offset >= at &&
+                         parameter.offset % parameter.alignment == 0 && parameter.offset >= least &&
                          end <= (field ? structure_end : kernel.block_bytes) &&
                          (!view || parameter.size == 8) &&
                          view == (parameter.direction != Direction::none);
@@ -73,6 +87,12 @@ class Checker {
     const std::string name =
         "Region " + (region.name.empty() ? std::to_string(at) : quote(region.name));
     if (region.bytes == 0) return refused(name + " has no bytes.");
+    if (static_cast<std::uint8_t>(region.role) > kLastRole || !known(region.element)) {
+      return refused(name + " has a role or an element type that there is not.");
+    }
+    if (region.frozen && region.role != Role::constant) {
+      return refused(name + " holds frozen bytes and is no constant.");
+    }
     if (!std::has_single_bit(region.alignment)) {
       return refused(name + " has an alignment of " + std::to_string(region.alignment) +
                      ", which is no power of two.");

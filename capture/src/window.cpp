@@ -104,8 +104,8 @@ bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) co
           }
         }
       }
-      for (const BufferBinding& reused : reused_) {
-        if (cover(reused.buffer, reused.range)) moved = true;
+      for (const Reused& reused : reused_) {
+        if (reused.scope == &scope && cover(reused.bytes.buffer, reused.bytes.range)) moved = true;
       }
     }
     if (at < claimed.range.end) {
@@ -124,6 +124,10 @@ void Window::record(const OpenScope& scope) noexcept {
     }
   }
   for (std::size_t at = scope.recorded_before; at < nodes_.size(); ++at) nodes_[at].settled = true;
+  // As with what is staged: what an inner scope says counts for those around it, not for others.
+  for (Reused& reused : reused_) {
+    if (reused.scope == &scope) reused.scope = scope.parent;
+  }
   if (scope.parent == nullptr) reused_.clear();
 }
 
@@ -177,7 +181,9 @@ void Window::stage_fill(const BufferBinding& destination, std::uint32_t pattern,
   add(FillCall{pattern, width}, arguments, where);
 }
 
-void Window::reuse(const BufferBinding& bytes) { reused_.push_back(bytes); }
+void Window::reuse(const BufferBinding& bytes) {
+  if (overlay_.inside()) reused_.push_back({bytes, overlay_.current()});
+}
 
 Error Window::doom_text() const {
   std::string all =
@@ -201,12 +207,19 @@ Error Window::doom_text() const {
 
 void Window::refuse(const Error& error, Where where) noexcept {
   overlay_.refuse(error, where);  // C11
-  state_ = WindowState::ended;
+  end(WindowState::ended);
+}
+
+void Window::end(WindowState state) noexcept {
+  state_ = state;
+  overlay_.forget();
+  pinned_.clear();
+  kernels_.clear();
 }
 
 void Window::drop() noexcept {
   if (!capturing()) {
-    state_ = WindowState::ended;
+    end(WindowState::ended);
     return;
   }
   if (doom_) {
@@ -221,7 +234,7 @@ void Window::drop() noexcept {
 
 Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   if (state_ == WindowState::prepared) {
-    state_ = WindowState::ended;  // C1: ending one that is only prepared unwinds it
+    end(WindowState::ended);  // C1: ending one that is only prepared unwinds it
     return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
                                              text(opened_) +
                                              " was prepared and never began to record.");
@@ -239,7 +252,7 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
     refuse(sealed.error(), where);
     return sealed;
   }
-  state_ = WindowState::sealed;
+  end(WindowState::sealed);
   return sealed;
 }
 

@@ -364,9 +364,12 @@ void FailureTable::leave(ScopeShow& show, OpenScope& scope) noexcept {
     show.current_.store(outer, std::memory_order_seq_cst);
     return;
   }
-  // A scope that was opened later is still open.
-  while (inner->parent != &scope) inner = inner->parent;
-  inner->parent = scope.parent;
+  for (; inner != nullptr; inner = inner->parent) {
+    if (inner->parent != &scope) continue;
+    inner->parent = scope.parent;  // a scope that was opened later is still open
+    return;
+  }
+  // Not shown here: it was opened in a window that has ended since.
 }
 
 void FailureTable::release(FailureRecord* record) noexcept {

@@ -131,9 +131,11 @@ void Overlay::leave(OpenScope& scope) noexcept {
     current_ = scope.parent;
     return;
   }
-  OpenScope* inner = current_;  // a scope that was opened later is still open
-  while (inner->parent != &scope) inner = inner->parent;
-  inner->parent = scope.parent;
+  for (OpenScope* inner = current_; inner != nullptr; inner = inner->parent) {
+    if (inner->parent != &scope) continue;
+    inner->parent = scope.parent;  // a scope that was opened later is still open
+    return;
+  }
 }
 
 void Overlay::refuse(const Error& error, Where where) noexcept {

@@ -101,7 +101,7 @@ class Window {
   void stage_fill(const BufferBinding& destination, std::uint32_t pattern, std::uint32_t width,
                   Where where);
   /// The scope that is open leaves `bytes` as they are, on purpose (C16): they become something
-  /// that the graph needs from outside.
+  /// that the graph needs from outside. Outside every scope it says nothing.
   void reuse(const BufferBinding& bytes);
 
   /// The device refused a call that was made for this window's work (C17).
@@ -113,7 +113,7 @@ class Window {
   /// its scopes wrote or would have written (C11).
   Result<SealedWindow> seal(const SealOptions& options, Where where);
   /// Ends without a graph and without a claim: all is as before the window (C11).
-  void abort() noexcept { state_ = WindowState::ended; }
+  void abort() noexcept { end(WindowState::ended); }
   /// Ends because its handle was dropped: claims as a refusal does (C11).
   void drop() noexcept;
 
@@ -129,6 +129,10 @@ class Window {
     Node node;  // argument regions are indexes into buffers_
     bool settled = false;
   };
+  struct Reused {
+    BufferBinding bytes;
+    const OpenScope* scope;  // who said it; once that one has exited, the scope around it
+  };
 
   void doom(Doom doom) noexcept;
   void add(Call call, std::span<const StagedArgument> arguments, Where where);
@@ -136,6 +140,8 @@ class Window {
                                     BufferBinding& offending) const noexcept;
   [[nodiscard]] Error doom_text() const;
   void refuse(const Error& error, Where where) noexcept;
+  /// A window that has ended owns nothing, however long its handle stays (M2, M4).
+  void end(WindowState state) noexcept;
   Result<SealedWindow> build(const SealOptions& options);
 
   FailureTable& table_;
@@ -153,7 +159,7 @@ class Window {
   std::vector<Staged> nodes_;
   std::vector<Argument> arguments_;
   std::vector<std::byte> parameter_bytes_;
-  std::vector<BufferBinding> reused_;  // of the scope that is open
+  std::vector<Reused> reused_;  // of the scopes that are open
 };
 
 }  // namespace refrain
