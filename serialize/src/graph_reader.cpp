@@ -153,13 +153,16 @@ class GraphReader {
     v1::Region record;
     while (!records.at_end()) {
       REFRAIN_TRY(records.read(record));
-      if (parts_.regions.size() == counts_.regions) break;
+      if (parts_.regions.size() == counts_.regions) {
+        return damaged("has more regions than the " + std::to_string(counts_.regions) +
+                       " that it speaks of.");
+      }
       REFRAIN_TRY(read(record, parts_.regions.emplace_back()));
     }
     REFRAIN_TRY(records.check_count());
-    if (!records.at_end() || parts_.regions.size() != counts_.regions) {
-      return damaged("says that it has " + std::to_string(counts_.regions) + " regions, and its " +
-                     container_.describe(sections_.regions) + " has more or fewer.");
+    if (parts_.regions.size() != counts_.regions) {
+      return damaged("has " + std::to_string(parts_.regions.size()) + " regions, and speaks of " +
+                     std::to_string(counts_.regions) + ".");
     }
     return {};
   }
