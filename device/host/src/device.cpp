@@ -19,7 +19,9 @@ Result<void> Device::register_kernels(RegisterKernels entry) const {
 
 Result<void> Device::load_kernels(const std::filesystem::path& path) const {
   // Never unloaded: recordings, plans and queued work point into it.
-  void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A bare name would be looked for among the system's libraries, and not where it was said.
+  const std::filesystem::path file = path.has_parent_path() ? path : "." / path;
+  void* const object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
     const char* const why = dlerror();
     return Error(ErrorKind::file_io, "Kernels cannot be loaded from " + quote(path.string()) +

@@ -48,8 +48,9 @@ template <class T>
 concept ListsFields = requires {
   Fields<T>::list;
 };
+// Up to 8 bytes: `long double` is another thing on every machine and has padding of its own.
 template <class T>
-concept PlainScalar = std::is_arithmetic_v<T> || std::is_enum_v<T>;
+concept PlainScalar = (std::is_arithmetic_v<T> || std::is_enum_v<T>)&&sizeof(T) <= 8;
 
 template <class P>
 struct ParameterOf {
@@ -57,6 +58,7 @@ struct ParameterOf {
                 "A kernel takes In<T>, Out<T>, InOut<T>, an arithmetic value, an enum, or a "
                 "struct for which refrain::Fields is specialised. A raw pointer would be an "
                 "address that nobody declared.");
+  static_assert(std::is_trivially_copyable_v<P>, "A kernel's scalar is copied byte by byte.");
   using Argument = P;
   static constexpr bool kIsView = false;
   static constexpr Direction kDirection = Direction::none;
