@@ -55,7 +55,7 @@ Result<const Allocation*> DeviceCore::resolve(const BufferBinding& binding) cons
                                               ", generation " +
                                               std::to_string(binding.buffer.generation) + ").");
   }
-  if (binding.range.end > allocation->region().bytes) {
+  if (binding.range.begin > binding.range.end || binding.range.end > allocation->region().bytes) {
     return Error(ErrorKind::invalid_argument,
                  "A view reaches outside buffer " + quote(allocation->region().name) +
                      ", which has " + std::to_string(allocation->region().bytes) + " bytes.");
@@ -111,8 +111,8 @@ void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers)
 
 // Takes the mutexes of all ledgers at once, so that nothing is entered while the failure is
 // followed; the analysis cannot follow a list of locks.
-void DeviceCore::follow(LateClaim& late, std::span<OpenScope* const> open, std::uint64_t order,
-                        StreamId stream) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> open, StreamId stream,
+                        Ticket ticket, std::uint64_t order) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
   const Lock lock(mutex_);
   for (const auto& ledger : ledgers_) ledger->mutex_.lock();
   struct Later {
@@ -137,9 +137,17 @@ void DeviceCore::follow(LateClaim& late, std::span<OpenScope* const> open, std::
         each.entry->ended ? std::span<const BufferBinding>{} : work.reads;
     if (late.passes_on(skip, reads, work.writes)) each.entry->poisoned = true;
   }
-  for (OpenScope* const scope : open) {
-    const Skip skip{scope->kernel, StreamId{}, scope->where, {}, {}, 0};
-    if (late.passes_on(skip, scope->reads, scope->writes)) scope->poisoned = late.failure();
+  for (const FailureTable::Open& each : open) {
+    OpenScope& scope = *each.scope;
+    const bool around =
+        each.stream == stream && scope.issued_from != 0 && scope.issued_from <= ticket;
+    const Skip skip{scope.kernel, each.stream, scope.where, {}, {}, 0};
+    if (around) {
+      late.overrules(scope);
+    } else if (late.passes_on(skip, scope.reads, scope.writes)) {
+      scope.poisoned.store(late.failure().number, std::memory_order_relaxed);
+      late.overrules(scope);
+    }
   }
   for (const auto& ledger : ledgers_) ledger->mutex_.unlock();
 }
@@ -156,8 +164,8 @@ void DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error) 
   }
   const Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
   table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.writes,
-                    [&](LateClaim& late, std::span<OpenScope* const> open) {
-                      follow(late, open, order, ledger.stream());
+                    [&](LateClaim& late, std::span<const FailureTable::Open> open) {
+                      follow(late, open, ledger.stream(), ticket, order);
                     });
   heard(ledger.stream(), told);
 }

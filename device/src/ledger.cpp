@@ -25,19 +25,28 @@ Ledger::Entry* Ledger::find(Ticket ticket) noexcept {
   return at < entries_.size() ? &entries_[at] : nullptr;
 }
 
-Result<Ticket> Ledger::enter(const OpenScope& scope, Work work) {
+Result<Ticket> Ledger::enter(OpenScope& scope, Work work) {
   const Lock lock(mutex_);
-  if (scope.poisoned) return Error(ErrorKind::skipped, scope.poisoned);
+  // E10: whoever follows a failure holds this mutex, so it has either marked the scope by now or
+  // will find the entry.
+  if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
+    return Error(ErrorKind::skipped, FailureId(bad));
+  }
   Entry& entry = entries_.emplace_back();
   entry.ticket = ++last_;
   entry.order = ++clock_;
   entry.work = std::move(work);
+  for (OpenScope* around = &scope; around != nullptr; around = around->parent) {
+    if (around->issued_from == 0) around->issued_from = entry.ticket;
+  }
   return entry.ticket;
 }
 
 void Ledger::withdraw(Ticket ticket) noexcept {
+  Work gone;  // freed without the lock
   const Lock lock(mutex_);
   if (entries_.empty() || entries_.back().ticket != ticket) return;
+  gone = std::move(entries_.back().work);
   entries_.pop_back();
   --last_;
 }

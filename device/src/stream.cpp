@@ -36,6 +36,32 @@ std::span<const BufferBinding> span_of(const Bindings& bindings) noexcept {
   return {bindings.data(), bindings.size()};
 }
 
+/// Says that a block and arguments are not those that `kernel` takes, or its views not of whole
+/// elements.
+std::optional<Error> mismatch(const KernelSignature& kernel, std::span<const std::byte> block,
+                              std::span<const StagedArgument> arguments) {
+  bool fits = block.size() == kernel.block_bytes;
+  std::size_t used = 0;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (!fits || parameter.kind != ParameterKind::view) continue;
+    fits = used < arguments.size() && arguments[used].offset == parameter.offset &&
+           arguments[used].direction == parameter.direction;
+    if (!fits) break;
+    const ByteRange range = arguments[used++].binding.range;
+    const std::uint32_t element = size_of(parameter.element);
+    if (range.begin % element != 0 || range.size() % element != 0) {
+      return Error(ErrorKind::invalid_argument,
+                   "Bytes " + text(range) + " were given to kernel " + text(kernel) +
+                       " that are not whole elements of " + std::to_string(element) + " bytes.");
+    }
+  }
+  if (fits && used == arguments.size()) return std::nullopt;
+  return Error(ErrorKind::invalid_argument,
+               "A block of " + std::to_string(block.size()) + " bytes and " +
+                   std::to_string(arguments.size()) + " views is not what kernel " + text(kernel) +
+                   " takes.");
+}
+
 /// Refuses an argument that work may not write.
 Result<void> writable(const Allocation& allocation) {
   if (allocation.region().role != Role::constant) return {};
@@ -55,7 +81,9 @@ Result<Stream> Device::stream(StreamKind kind) const {
 }
 
 Stream::~Stream() {
-  if (!core_ || !core_->window) return;
+  if (!core_) return;
+  core_->backend.reset();  // waits, also when a window's handle keeps the rest
+  if (!core_->window) return;
   // Its handle may outlive this stream; the window does not.
   core_->window->drop();
   core_->device->closed(*core_->window);
@@ -99,7 +127,7 @@ void Stream::pin(Window& window, const Allocation& allocation) {
 }
 
 template <class Issue>
-Result<void> Stream::hand_over(const OpenScope& scope, std::shared_ptr<const void> pins,
+Result<void> Stream::hand_over(OpenScope& scope, std::shared_ptr<const void> pins,
                                const char* advice, Issue&& issue) {
   if (!core_->backend->asynchronous()) {
     Result<void> ran = issue(Ticket{0});
@@ -121,9 +149,14 @@ Result<void> Stream::hand_over(const OpenScope& scope, std::shared_ptr<const voi
   if (pins) work.pins.push_back(std::move(pins));
   Result<Ticket> ticket = core_->ledger->enter(scope, std::move(work));
   if (!ticket.ok()) return std::move(ticket).error();
-  Result<void> issued = issue(*ticket);
-  if (!issued.ok()) core_->ledger->withdraw(*ticket);
-  return issued;
+  try {
+    Result<void> issued = issue(*ticket);
+    if (!issued.ok()) core_->ledger->withdraw(*ticket);
+    return issued;
+  } catch (...) {
+    core_->ledger->withdraw(*ticket);  // nobody would ever say that it ended
+    throw;
+  }
 }
 
 ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid& grid,
@@ -139,6 +172,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     refused = Error(ErrorKind::other_device,
                     "Kernel " + quote(kernel.signature->name) + " was loaded by another device.");
   }
+  if (!refused) refused = mismatch(*kernel.signature, block, arguments);
   for (const StagedArgument& argument : arguments) {
     const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
     Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
@@ -156,6 +190,10 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     if (does_write(argument.direction)) writes.add(argument.binding);
   }
   if (refused) {
+    if (capturing() != nullptr) {
+      // C11: state that it would have read first stays what it was, should the window refuse.
+      static_cast<void>(write_streams().read_failure(span_of(reads)));
+    }
     failed_writing(*this, kernel.id, std::move(writes), *refused, grid.where);
     return *refused;
   }
@@ -190,7 +228,8 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
                                           std::span<const StagedArgument> arguments, Where where) {
   WriteSet writes = write_set();
   for (const StagedArgument& argument : arguments) {
-    if (does_write(argument.direction) && core_->device->resolve(argument.binding).ok()) {
+    const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
+    if (does_write(argument.direction) && allocation.ok() && writable(**allocation).ok()) {
       writes.add(argument.binding);
     }
   }
@@ -283,11 +322,12 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
   WriteSet writes = write_set();
   if (sound.ok()) writes.add(destination);
-  const bool known = width == 1 || width == 2 || width == 4;
+  const bool known = width == 4 || ((width == 1 || width == 2) && pattern >> (8 * width) == 0);
   if (sound.ok() && (!known || destination.range.size() % width != 0)) {
     sound = Error(ErrorKind::invalid_argument,
                   "A fill of " + std::to_string(destination.range.size()) +
-                      " bytes cannot repeat " + std::to_string(width) + " bytes.");
+                      " bytes cannot repeat the pattern " + std::to_string(pattern) + " of " +
+                      std::to_string(width) + " bytes.");
   }
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While filling" + text(where) + ".");
@@ -358,13 +398,22 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
 
 void Stream::fail_bytes(const BufferBinding& destination, const Error& error, Where where) {
   WriteSet writes = write_set();
-  if (core_->device->resolve(destination).ok()) writes.add(destination);
+  const Result<const Allocation*> to = core_->device->resolve(destination);
+  // A constant stays what it is: nobody could ever write it to mend it.
+  if (to.ok() && writable(**to).ok()) writes.add(destination);
   if (capturing() == nullptr) core_->device->wait_for(writes.bindings(), true);
   failed_writing(*this, write_name(), std::move(writes), error, where);
 }
 
 void Stream::reuse(const BufferBinding& bytes) {
   if (Window* const window = capturing()) window->reuse(bytes);
+}
+
+Result<void> Stream::readable(const BufferBinding& source) const {
+  REFRAIN_TRY(outside_window("read"));
+  const Result<const Allocation*> from = core_->device->resolve(source);
+  if (!from.ok()) return from.error();
+  return {};
 }
 
 Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte> bytes) {
@@ -378,9 +427,10 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
   }
   const std::array reads{source};
   core_->device->wait_for(reads, false);
-  FailureTable& table = core_->device->table();
-  if (table.live_failures() != 0 || core_->show.inside()) {
-    if (std::optional<Error> carried = table.report(reads)) return *std::move(carried);
+  // O6: also when no failure lives, since work that another thread runs right now shows no more
+  // than its scope.
+  if (std::optional<Error> carried = core_->device->table().report(reads)) {
+    return *std::move(carried);
   }
   if (bytes.empty()) return {};
   return core_->device->backend().read(*core_->backend, bytes,
@@ -392,7 +442,7 @@ FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads,
   return core_->device->table().read_failure(core_->show, reads, beneath);
 }
 
-Result<void> Stream::run(Executable& executable, const OpenScope& scope,
+Result<void> Stream::run(Executable& executable, OpenScope& scope,
                          std::shared_ptr<const void> pins, const char* advice) {
   return hand_over(scope, std::move(pins), advice, [&](Ticket ticket) {
     return core_->device->backend().run(*core_->backend, executable, ticket);
@@ -446,6 +496,14 @@ Result<OpenWindow> Stream::record(Where where) {
   Result<OpenWindow> window = open(where);
   if (window.ok()) REFRAIN_TRY(window->begin());
   return window;
+}
+
+Result<void> OpenWindow::begin() {
+  if (stream_->show.inside()) {
+    // The scope around would exit into a window that it was not opened in.
+    return Error(ErrorKind::wrong_state, "A window cannot begin to record inside a piece of work.");
+  }
+  return window_->begin();
 }
 
 OpenWindow::~OpenWindow() {

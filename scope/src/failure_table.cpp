@@ -205,6 +205,8 @@ void FailureTable::top_up() noexcept {
 }
 
 void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
+  FailureRecord* const bad = reached(scope);
+  if (bad != nullptr) scope.poisoned.store(bad->id.number, std::memory_order_relaxed);
   if (scope.writes.empty()) return;  // O7: mints nothing
   FailureRecord& record =
       records_.mint(Error(ErrorKind::torn_down), scope.kernel, show.stream_, scope.where);
@@ -213,7 +215,7 @@ void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
   scope.provisional = &record;
   for (const BufferBinding& binding : scope.writes) {
     if (Slot* const found = slot(binding.buffer)) {
-      found->claims.put(binding.range, {&record, nullptr}, context());  // O6
+      found->claims.put(binding.range, {bad != nullptr ? bad : &record, nullptr}, context());  // O6
     }
   }
 }
@@ -251,20 +253,23 @@ FoundFailure FailureTable::read_failure(ScopeShow& show, std::span<const BufferB
   return {};
 }
 
-void FailureTable::reached(OpenScope& scope) noexcept {
-  // E10: a failure that was found after the inputs were looked at and before the scope was shown.
+FailureRecord* FailureTable::reached(const OpenScope& scope) const noexcept {
+  FailureRecord* met = nullptr;
   for (const BufferBinding& read : scope.reads) {
     const Slot* const found = slot(read.buffer);
     if (found == nullptr) continue;
     found->claims.any(read.range, [&](ByteRange, const Claim& claim) {
-      if (claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten) {
+      FailureRecord* const failure = claim.failure;
+      if (failure == nullptr || failure->provisional ||
+          failure->error.kind() == ErrorKind::unwritten) {
         return false;
       }
-      scope.poisoned = claim.failure->id;
+      met = failure;
       return true;
     });
-    if (scope.poisoned) return;
+    if (met != nullptr) break;
   }
+  return met;
 }
 
 void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
@@ -274,14 +279,12 @@ void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
     if (records_.live() == 0) return;
     const Hold hold(*this);
     top_up();
-    reached(scope);
     look(show);  // O6: replaces what the write set carried
     return;
   }
   const Hold hold(*this);
   top_up();
   look(show);  // the outer scope's claim lies beneath this one's
-  reached(scope);
   scope.parent = ScopeShow::scope(outer);
   put_into_table(show, scope);
   show.current_.store(ScopeShow::bits(&scope) | ScopeShow::kInTable, std::memory_order_seq_cst);
@@ -326,9 +329,6 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
   if (error != nullptr) {
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
-  } else if (scope.poisoned) {
-    // E10: it was handed over before its input was known to be bad, and is not run.
-    records_.set_error(*provisional, Error(ErrorKind::skipped, scope.poisoned));
   } else {
     for (const BufferBinding& binding : scope.writes) {
       Slot* const target = slot(binding.buffer);
@@ -426,11 +426,11 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
   // Counted before anybody is looked at: see the head of the file.
   FailureRecord& record = records_.mint(error, kernel, stream, where);
   records_.retain(&record);
-  std::vector<OpenScope*> open;
+  std::vector<Open> open;
   for (ScopeShow* const show : shows_) {
     look(*show);
     OpenScope* scope = ScopeShow::scope(show->current_.load(std::memory_order_seq_cst));
-    for (; scope != nullptr; scope = scope->parent) open.push_back(scope);
+    for (; scope != nullptr; scope = scope->parent) open.push_back({scope, show->stream_});
   }
   LateClaim late(record.id);
   late.add(writes);
@@ -450,7 +450,8 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
         });
         // An unwritten byte stays unwritten no longer: work that was to write it failed.
         const bool free =
-            claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten;
+            claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten ||
+            std::count(late.overruled_.begin(), late.overruled_.end(), claim.failure) != 0;
         if (free) target->claims.put(part, {&record, claim.mark}, context());
         rest.begin = part.end;
       }

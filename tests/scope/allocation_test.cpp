@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(Exits, "E2: an exit allocates nothing, whatever its body has m
             for (std::uint64_t i = 0; i < 300; ++i) {
               table.claim_late(premade, kernel, StreamId(8), {},
                                Bindings{bytes(many, 3 * i, 3 * i + 1)},
-                               [](LateClaim&, std::span<OpenScope* const>) {});
+                               [](LateClaim&, std::span<const FailureTable::Open>) {});
             }
           }) == 0);
   }

@@ -220,7 +220,7 @@ TEST_CASE_FIXTURE(Scopes, "M6: a stale handle claims nothing, and the other outp
   CHECK(over(stream, {bytes(gone, 0, 16)}).execute(succeeds).executed_cleanly());
   CHECK(launching(stream, {bytes(y, 0, 16)}, {bytes(gone, 0, 16)}).execute(succeeds).skipped());
   table.claim_late(broken("late"), {}, StreamId(7), {}, Bindings{bytes(gone, 0, 16)},
-                   [](LateClaim&, std::span<OpenScope* const>) {});
+                   [](LateClaim&, std::span<const FailureTable::Open>) {});
   table.mark(Bindings{bytes(gone, 0, 16)}, broken("mark"), StreamId(7), {});
   CHECK(clean(bytes(fresh, 0, 16)));
   CHECK(table.live_failures() == 1);

@@ -80,8 +80,8 @@ class DeviceCore {
     std::thread::id thread;
   };
   void refused_by_device(const Error& error) noexcept;
-  void follow(LateClaim& late, std::span<OpenScope* const> open, std::uint64_t order,
-              StreamId stream);
+  void follow(LateClaim& late, std::span<const FailureTable::Open> open, StreamId stream,
+              Ticket ticket, std::uint64_t order);
 
   std::shared_ptr<Backend> backend_;
   DeviceOptions options_;

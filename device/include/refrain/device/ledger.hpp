@@ -38,7 +38,7 @@ class Ledger final : public Completion {
 
   /// Enters work of the scope that is open. Refuses when a failure has reached the scope's inputs
   /// since they were looked at; nothing is entered then.
-  Result<Ticket> enter(const OpenScope& scope, Work work);
+  Result<Ticket> enter(OpenScope& scope, Work work);
   /// Takes back the newest entry, which the device would not take.
   void withdraw(Ticket ticket) noexcept;
 

@@ -123,6 +123,7 @@ class Stream {
   /// The elements, or the story of every failure that they carry (M7). Refused in a window (C12).
   template <class T>
   Result<std::vector<T>> read(const View<T>& source) {
+    REFRAIN_TRY(readable(source.binding()));  // its size is what memory is taken for next
     std::vector<T> values(source.size());
     const Result<void> got =
         read_bytes(source.binding(), std::as_writable_bytes(std::span(values)));
@@ -179,7 +180,7 @@ class Stream {
   void reuse(const BufferBinding& bytes);
   /// Runs an executable as the body of `scope`, which is open. `pins` are kept until it has ended;
   /// `advice`, of static storage or null, becomes part of its error, now or late.
-  Result<void> run(Executable& executable, const OpenScope& scope, std::shared_ptr<const void> pins,
+  Result<void> run(Executable& executable, OpenScope& scope, std::shared_ptr<const void> pins,
                    const char* advice);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
   [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads,
@@ -205,8 +206,9 @@ class Stream {
   explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
 
   template <class Issue>
-  Result<void> hand_over(const OpenScope& scope, std::shared_ptr<const void> pins,
+  Result<void> hand_over(OpenScope& scope, std::shared_ptr<const void> pins,
                          const char* advice, Issue&& issue);
+  [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> open(Where where);
 
@@ -223,8 +225,8 @@ class OpenWindow {
 
   [[nodiscard]] WindowState state() const noexcept { return window_->state(); }
 
-  /// From prepared to recording.
-  Result<void> begin() { return window_->begin(); }
+  /// From prepared to recording. Refused inside a piece of work.
+  Result<void> begin();
   /// The recording, or why there is none. The window has ended either way and this handle is
   /// spent; a refusal has claimed what its work wrote or would have written (C11).
   Result<Recording> seal(const SealOptions& options = {}, Where where = Where::here());

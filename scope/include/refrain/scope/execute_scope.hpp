@@ -24,26 +24,36 @@ template <class Store>
 concept FailureStore = requires(Store store, std::span<const BufferBinding> bindings,
                                 const FoundFailure& found, const Skip& skip, OpenScope& scope,
                                 const Error* error) {
-  { store.read_failure(bindings) } noexcept -> std::same_as<FoundFailure>;
-  { store.enter_write(scope) } noexcept;
-  { store.propagate(found, skip, bindings) } noexcept;
-  { store.exit_write(scope, error) } noexcept;
+  { store.read_failure(bindings) }
+  noexcept->std::same_as<FoundFailure>;
+  { store.enter_write(scope) }
+  noexcept;
+  { store.propagate(found, skip, bindings) }
+  noexcept;
+  { store.exit_write(scope, error) }
+  noexcept;
 };
 
 /// What a scope opens on. A stream is one: `write_streams()` is where claims go,
 /// `capturing()` the window that records its work, or null (C5), `on_failure()` a listener that
 /// hears each failure once, must not throw and may not call the device (E6).
 template <class Server>
-concept WriteScoped =
-    requires(Server& server, const OpenScope& scope, const Error& error, StreamId stream) {
-      { server.write_streams() } -> FailureStore;
-      { server.id() } noexcept -> std::same_as<StreamId>;
-      { server.on_failure(stream, error) } noexcept;
-      { server.capturing() == nullptr } noexcept -> std::convertible_to<bool>;
-      { server.capturing()->entered() } noexcept -> std::convertible_to<std::size_t>;
-      { server.capturing()->record(scope) } noexcept;
-      { server.capturing()->fail(scope, error) } noexcept;
-    };
+concept WriteScoped = requires(Server& server, const OpenScope& scope, const Error& error,
+                               StreamId stream) {
+  { server.write_streams() } -> FailureStore;
+  { server.id() }
+  noexcept->std::same_as<StreamId>;
+  { server.on_failure(stream, error) }
+  noexcept;
+  { server.capturing() == nullptr }
+  noexcept->std::convertible_to<bool>;
+  { server.capturing()->entered() }
+  noexcept->std::convertible_to<std::size_t>;
+  { server.capturing()->record(scope) }
+  noexcept;
+  { server.capturing()->fail(scope, error) }
+  noexcept;
+};
 
 /// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
 template <WriteScoped Server>
@@ -88,7 +98,7 @@ class [[nodiscard]] ExecuteScope {
 
   [[nodiscard]] bool skipped() const noexcept { return static_cast<bool>(skipped_); }
   /// What is shown of it, for work that is handed over to run later.
-  [[nodiscard]] const OpenScope& shown() const noexcept { return scope_; }
+  [[nodiscard]] OpenScope& shown() noexcept { return scope_; }
 
   /// Runs `body(server)`, which answers a `Result`, and settles. A skipped scope never runs it
   /// (K3). What the body throws goes on unchanged (E4).
@@ -165,9 +175,8 @@ class [[nodiscard]] ExecuteScope {
 template <WriteScoped Server>
 void failed_writing(Server& server, KernelId kernel, WriteSet writes, const Error& error,
                     Where where) {
-  static_cast<void>(
-      ExecuteScope<Server>::over(server, kernel, std::move(writes), where)
-          .execute([&](Server&) -> Result<void> { return error; }));
+  static_cast<void>(ExecuteScope<Server>::over(server, kernel, std::move(writes), where)
+                        .execute([&](Server&) -> Result<void> { return error; }));
 }
 
 }  // namespace refrain

@@ -36,9 +36,11 @@ struct OpenScope {
   OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
   FailureRecord* provisional = nullptr;  ///< Set once the claim is in the table.
   std::size_t recorded_before = 0;       ///< What the window answered to `entered`.
-  /// A failure that reached its inputs after they were looked at (E10). Written under the table's
-  /// mutex and those of all ledgers; whoever holds one of them may read it.
-  FailureId poisoned;
+  /// The number of a failure that reached its inputs after they were looked at (E10); 0 for none.
+  std::atomic<std::uint64_t> poisoned{0};
+  /// The first piece of asynchronous work that was issued in its body; 0 for none. Written and
+  /// read under the mutex of its stream's ledger.
+  std::uint64_t issued_from = 0;
 };
 
 /// Where one stream shows the scope that it is in. For the stream's thread; others only look.
@@ -112,6 +114,10 @@ class LateClaim {
   /// answer is true; otherwise what it writes is good again.
   bool passes_on(const Skip& skip, std::span<const BufferBinding> reads,
                  std::span<const BufferBinding> writes);
+  /// A scope that is open and in whose body the work was issued that failed, or to which the
+  /// failure was passed on: its provisional gives way to the failure, so that its clean exit does
+  /// not make good what is bad.
+  void overrules(const OpenScope& scope) { overruled_.push_back(scope.provisional); }
 
  private:
   friend class FailureTable;
@@ -121,6 +127,7 @@ class LateClaim {
   FailureId failure_;
   std::vector<std::pair<BufferId, ByteRangeSet>> bytes_;
   std::vector<Skip> skips_;
+  std::vector<const FailureRecord*> overruled_;
 };
 
 /// Safe to share.
@@ -178,10 +185,16 @@ class FailureTable {
   FailureId mark(std::span<const BufferBinding> writes, const Error& error, StreamId stream,
                  Where where);
 
+  /// A scope that is open, and where.
+  struct Open {
+    OpenScope* scope;
+    StreamId stream;
+  };
   /// Follows a failure through what was issued later, with the table locked so that no scope opens
-  /// in between; `open` are the scopes that are open now, each later than all issued work of its
-  /// stream. Calls back `passes_on` for each piece of work and for each of them.
-  using LateWalk = std::function<void(LateClaim&, std::span<OpenScope* const> open)>;
+  /// in between; `open` are the scopes that are open now, innermost first. Calls back `passes_on`
+  /// for each piece of later work and each scope that is later, `overrules` where that is true
+  /// and for scopes around the failed work.
+  using LateWalk = std::function<void(LateClaim&, std::span<const Open> open)>;
 
   /// Work that was issued failed later (E10): follows the failure, then claims what is left and
   /// carries no failure yet.
@@ -222,9 +235,12 @@ class FailureTable {
   ClaimRanges::Context context() noexcept REFRAIN_REQUIRES(mutex_) { return {segments_, records_}; }
   [[nodiscard]] Slot* slot(BufferId buffer) const noexcept;
   void top_up() noexcept REFRAIN_REQUIRES(mutex_);
+  /// Claims what `scope` writes: for a failure that has reached its inputs since they were looked
+  /// at (E10), or else with its provisional.
   void put_into_table(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void look(ScopeShow& show) noexcept REFRAIN_REQUIRES(mutex_);
-  void reached(OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] FailureRecord* reached(const OpenScope& scope) const noexcept
+      REFRAIN_REQUIRES(mutex_);
   void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept REFRAIN_REQUIRES(mutex_);
   void leave(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void release(FailureRecord* record) noexcept;
