@@ -172,7 +172,6 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     refused = Error(ErrorKind::other_device,
                     "Kernel " + quote(kernel.signature->name) + " was loaded by another device.");
   }
-  if (!refused) refused = mismatch(*kernel.signature, block, arguments);
   for (const StagedArgument& argument : arguments) {
     const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
     Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
@@ -189,6 +188,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     if (does_read(argument.direction)) reads.push_back(argument.binding);
     if (does_write(argument.direction)) writes.add(argument.binding);
   }
+  if (!refused) refused = mismatch(*kernel.signature, block, arguments);
   if (refused) {
     if (capturing() != nullptr) {
       // C11: state that it would have read first stays what it was, should the window refuse.
