@@ -44,7 +44,7 @@ refrain::Plan plan_of(const refrain::Device& device, EagerSession& session) {
 Times with_the_model(const refrain::Device& device, const std::shared_ptr<const Weights>& weights,
                      const Audio& audio, std::size_t passes, bool& same) {
   EagerSession eager(device, weights);
-  ReplaySession replayed(device, plan_of(device, eager));
+  ReplaySession replayed = ReplaySession::make(device, plan_of(device, eager)).value();
   Times times;
   std::vector<float> first;
   const auto pass = [&](auto& session, std::vector<double>& into) {
@@ -67,7 +67,7 @@ Times with_empty_kernels(const refrain::Device& device,
                          std::size_t passes) {
   constexpr int kTogether = 20;
   EagerSession eager(device, weights);
-  ReplaySession replayed(device, plan_of(device, eager));
+  ReplaySession replayed = ReplaySession::make(device, plan_of(device, eager)).value();
   // Recorded memory counts as unwritten until somebody writes it, and the samples always do.
   eager.reset();
   eager.stream().write(eager.memory().samples, audio.step(0));

@@ -171,7 +171,7 @@ void show_missing_input(const Scene& scene, Promises& promises) {
   fmt::print("\n3. The samples of step {} do not arrive, and the step is replayed all the same.\n",
              missing);
   const refrain::Plan plan = refrain::load(scene.device, scene.capture).value();
-  ReplaySession session(scene.device, plan);
+  ReplaySession session = ReplaySession::make(scene.device, plan).value();
   std::vector<float> found;
   for (std::size_t i = 0; i < missing; ++i) {
     found.push_back(session.step(scene.audio.step(i)).probability);
@@ -197,7 +197,7 @@ void show_missing_input(const Scene& scene, Promises& promises) {
   for (std::size_t i = missing; i < scene.audio.steps(); ++i) {
     found.push_back(session.step(scene.audio.step(i)).probability);
   }
-  ReplaySession undisturbed(scene.device, plan);
+  ReplaySession undisturbed = ReplaySession::make(scene.device, plan).value();
   promises.check(found == probabilities_of(run(undisturbed, scene.audio)),
                  "with good samples it goes on as if nothing had been, to the bit");
   promises.check(agrees(found, scene.expected), "and gives the probabilities of the reference");

@@ -35,19 +35,17 @@ Answer answer(refrain::Stream& stream, const refrain::View<float>& samples,
   return {read, std::chrono::duration<double, std::micro>(end - begin).count()};
 }
 
-refrain::View<float> find(refrain::Instance& instance, const char* name, std::size_t count) {
+refrain::Result<refrain::View<float>> find(refrain::Instance& instance, const char* name,
+                                           std::size_t count) {
   const std::string context =
       fmt::format("Graph \"{}\" is not a step of this model.", instance.graph().name());
-  const auto view = instance.view<float>(name);
-  if (!view) throw refrain::BadResult(view.error().with_context(context));
-  if (view->size() != count) {
-    throw refrain::BadResult(
-        refrain::Error(refrain::ErrorKind::invalid_argument,
-                       fmt::format("Binding \"{}\" has {} values, and the model's has {}.", name,
-                                   view->size(), count))
-            .with_context(context));
-  }
-  return *view;
+  auto view = instance.view<float>(name);
+  if (!view) return view.error().with_context(context);
+  if (view->size() == count) return view;
+  return refrain::Error(refrain::ErrorKind::invalid_argument,
+                        fmt::format("Binding \"{}\" has {} values, and the model's has {}.", name,
+                                    view->size(), count))
+      .with_context(context);
 }
 
 }  // namespace
@@ -77,11 +75,18 @@ Answer EagerSession::step(std::span<const float, kStepSamples> samples) {
                 [&] { launch_step(stream_, step_); });
 }
 
-ReplaySession::ReplaySession(const refrain::Device& device, const refrain::Plan& plan)
-    : stream_(device.stream().value()),
-      instance_(plan.instance().value()),
-      samples_(find(instance_, kSamples, kStepSamples)),
-      probability_(find(instance_, kProbability, 1)) {}
+refrain::Result<ReplaySession> ReplaySession::make(const refrain::Device& device,
+                                                   const refrain::Plan& plan) {
+  auto stream = device.stream();
+  if (!stream) return std::move(stream).error();
+  auto instance = plan.instance();
+  if (!instance) return std::move(instance).error();
+  const auto samples = find(*instance, kSamples, kStepSamples);
+  if (!samples) return samples.error();
+  const auto probability = find(*instance, kProbability, 1);
+  if (!probability) return probability.error();
+  return ReplaySession(*std::move(stream), *std::move(instance), *samples, *probability);
+}
 
 Answer ReplaySession::step(std::span<const float, kStepSamples> samples) {
   return answer(stream_, samples_, probability_, samples, [&] {
@@ -102,7 +107,7 @@ std::vector<Answers> run_together(const refrain::Device& device, const refrain::
   const auto work = [&](std::size_t thread) {
     std::vector<std::pair<std::size_t, ReplaySession>> mine;
     for (std::size_t k = thread; k < sessions; k += threads) {
-      mine.emplace_back(k, ReplaySession(device, plan));
+      mine.emplace_back(k, ReplaySession::make(device, plan).value());
     }
     const std::size_t rounds = audio.steps() + kStepsBehind * (sessions - 1);
     for (std::size_t round = 0; round < rounds; ++round) {

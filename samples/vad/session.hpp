@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "refrain/refrain.hpp"
@@ -51,8 +52,10 @@ class EagerSession {
 /// at once, each on one at a time.
 class ReplaySession {
  public:
-  /// Refuses a plan whose bindings are not those of a step of this model.
-  ReplaySession(const refrain::Device& device, const refrain::Plan& plan);
+  /// A session in fresh memory, at its first step. Refuses a plan whose bindings are not those of a
+  /// step of this model.
+  static refrain::Result<ReplaySession> make(const refrain::Device& device,
+                                             const refrain::Plan& plan);
 
   Answer step(std::span<const float, kStepSamples> samples);
   void reset();
@@ -63,6 +66,13 @@ class ReplaySession {
   [[nodiscard]] refrain::View<float> probability() const { return probability_; }
 
  private:
+  ReplaySession(refrain::Stream stream, refrain::Instance instance,
+                const refrain::View<float>& samples, const refrain::View<float>& probability)
+      : stream_(std::move(stream)),
+        instance_(std::move(instance)),
+        samples_(samples),
+        probability_(probability) {}
+
   refrain::Stream stream_;
   refrain::Instance instance_;
   refrain::View<float> samples_;

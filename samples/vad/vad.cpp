@@ -109,8 +109,12 @@ int replay(const Options& options) {
              std::filesystem::file_size(options.load),
              std::chrono::duration<double, std::milli>(end - begin).count());
 
-  vad::ReplaySession session(device, plan);
-  const vad::Answers alone = vad::run(session, audio);
+  auto session = vad::ReplaySession::make(device, plan);
+  if (!session) {
+    return refused(
+        session.error().with_context(fmt::format("While opening \"{}\".", options.load)).text());
+  }
+  const vad::Answers alone = vad::run(*session, audio);
   if (options.sessions > 1) {
     const std::size_t threads = std::min(options.threads, options.sessions);
     const std::vector<float> wanted = vad::probabilities_of(alone);

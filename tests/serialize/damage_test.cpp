@@ -13,7 +13,7 @@
 #include "graphs.hpp"
 #include "handmade_file.hpp"
 #include "refrain/serialize/capture_file.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 

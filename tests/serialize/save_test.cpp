@@ -16,7 +16,7 @@
 
 #include "graphs.hpp"
 #include "refrain/serialize/capture_file.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
