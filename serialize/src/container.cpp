@@ -25,8 +25,8 @@ bool all_zero(std::span<const std::byte> bytes) noexcept {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
-/// Says what a file is that does not start as a capture file does.
-Error foreign(std::span<const std::byte> bytes, const std::string& file) {
+/// Says what a file is that does not start with the header of a capture file.
+Error no_header(std::span<const std::byte> bytes, const std::string& file) {
   if (bytes.empty()) {
     return refuse_file(ErrorKind::file_foreign, file, "is empty, so it is no capture file.");
   }
@@ -50,24 +50,22 @@ std::string VerifiedContainer::describe(std::size_t section) const {
   return format::describe(section, sections_[section].kind);
 }
 
-Result<ParsedContainer> ParsedContainer::parse(SharedBytes shared, std::string file,
+Result<ParsedContainer> ParsedContainer::parse(SharedBytes bytes, std::string file,
                                                const LoadLimits& limits) {
-  const std::span<const std::byte> bytes = shared.span();
+  const std::span<const std::byte> all = bytes.span();
   const auto damaged = [&](const std::string& what) {
     return refuse_file(ErrorKind::file_damaged, file, what);
   };
-  if (bytes.size() > limits.file_bytes) {
+  if (all.size() > limits.file_bytes) {
     return refuse_file(ErrorKind::file_limit, file,
-                       "has " + std::to_string(bytes.size()) + " bytes, more than the limit of " +
+                       "has " + std::to_string(all.size()) + " bytes, more than the limit of " +
                            std::to_string(limits.file_bytes) + ".");
   }
-  if (bytes.size() < kMagic.size() ||
-      std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    return foreign(bytes, file);
+  if (all.size() < kHeaderBytes || std::memcmp(all.data(), kMagic.data(), kMagic.size()) != 0) {
+    return no_header(all, file);
   }
-  if (bytes.size() < kHeaderBytes) return foreign(bytes, file);
 
-  const std::byte* const header = bytes.data();
+  const std::byte* const header = all.data();
   const auto major = load<std::uint16_t>(header + 8);
   const auto minor = load<std::uint16_t>(header + 10);
   const auto header_bytes = load<std::uint32_t>(header + 12);
@@ -80,21 +78,21 @@ Result<ParsedContainer> ParsedContainer::parse(SharedBytes shared, std::string f
                        "has format " + std::to_string(major) + "." + std::to_string(minor) +
                            ", and this version of refrain reads " + std::to_string(kMajor) + ".x.");
   }
-  if (file_bytes > bytes.size()) {
-    return damaged("ends at byte " + std::to_string(bytes.size()) +
+  if (file_bytes > all.size()) {
+    return damaged("ends at byte " + std::to_string(all.size()) +
                    ", but its header says that it has " + std::to_string(file_bytes) + " bytes.");
   }
-  if (file_bytes < bytes.size()) {
-    return damaged("has " + std::to_string(bytes.size()) + " bytes, but its header says that it " +
+  if (file_bytes < all.size()) {
+    return damaged("has " + std::to_string(all.size()) + " bytes, but its header says that it " +
                    "has " + std::to_string(file_bytes) + ".");
   }
   if (header_bytes < kHeaderBytes || header_bytes > kLargestHeader || header_bytes % 8 != 0 ||
-      header_bytes > bytes.size()) {
+      header_bytes > all.size()) {
     return damaged("says that its header has " + std::to_string(header_bytes) +
                    " bytes, which cannot be.");
   }
-  if (count > (bytes.size() - header_bytes) / kEntryBytes) {
-    return damaged("has " + std::to_string(bytes.size()) + " bytes, too few for the " +
+  if (count > (all.size() - header_bytes) / kEntryBytes) {
+    return damaged("has " + std::to_string(all.size()) + " bytes, too few for the " +
                    std::to_string(count) + " sections that its header speaks of.");
   }
   if (count > limits.sections) {
@@ -106,9 +104,9 @@ Result<ParsedContainer> ParsedContainer::parse(SharedBytes shared, std::string f
   const std::uint64_t table_end = header_bytes + count * kEntryBytes;
   Digester digester(DigestKind::sha_256);
   constexpr Digest kNoDigest{};
-  digester.add(bytes.first(kDigestInHeader));
+  digester.add(all.first(kDigestInHeader));
   digester.add(kNoDigest);
-  digester.add(bytes.subspan(kHeaderBytes, table_end - kHeaderBytes));
+  digester.add(all.subspan(kHeaderBytes, table_end - kHeaderBytes));
   const Digest digest = digester.finish();
   if (std::memcmp(digest.data(), header + kDigestInHeader, digest.size()) != 0) {
     return damaged("has a header and table that do not match their digest.");
@@ -119,18 +117,17 @@ Result<ParsedContainer> ParsedContainer::parse(SharedBytes shared, std::string f
                            " in its header, none of which this version of refrain knows.");
   }
 
-  ParsedContainer parsed(std::move(shared), std::move(file), table_end);
+  ParsedContainer parsed(std::move(bytes), std::move(file), table_end);
   parsed.sections_.reserve(count);
   std::uint64_t end = table_end;
   for (std::uint64_t at = 0; at < count; ++at) {
-    REFRAIN_TRY(parsed.add(bytes.subspan(header_bytes + at * kEntryBytes, kEntryBytes), end));
+    REFRAIN_TRY(parsed.add(all.subspan(header_bytes + at * kEntryBytes, kEntryBytes), end));
   }
-  if (end != bytes.size()) {
+  if (end != all.size()) {
     return refuse_file(ErrorKind::file_damaged, parsed.file_,
-                       "has " + std::to_string(bytes.size()) +
-                           " bytes, and its last section ends "
-                           "at byte " +
-                           std::to_string(end) + ".");
+                       "has " + std::to_string(all.size()) +
+                           " bytes, and its last section ends at byte " + std::to_string(end) +
+                           ".");
   }
   return parsed;
 }

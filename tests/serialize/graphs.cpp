@@ -10,7 +10,7 @@ namespace refrain::test {
 SharedBytes pattern(std::size_t bytes, unsigned seed) {
   std::vector<std::byte> made(bytes);
   for (std::size_t at = 0; at < bytes; ++at) {
-    made[at] = static_cast<std::byte>((at * 31 + at / 251 + seed * 97) & 0xFFU);
+    made[at] = static_cast<std::byte>((at * 31 + at / 251 + std::size_t{seed} * 97) & 0xFFU);
   }
   return SharedBytes::copy_of(made);
 }

@@ -32,14 +32,12 @@ std::string varint(std::uint64_t value);
 std::string delimited(const std::vector<Wire>& records);
 
 // The numbers of docs/format.md.
-enum : std::uint32_t {
-  kManifestSection = 1,
-  kCaptureSection = 2,
-  kRegionsSection = 3,
-  kNodesSection = 4,
-  kSymbolsSection = 5,
-  kConstSection = 6,
-};
+inline constexpr std::uint32_t kManifestSection = 1;
+inline constexpr std::uint32_t kCaptureSection = 2;
+inline constexpr std::uint32_t kRegionsSection = 3;
+inline constexpr std::uint32_t kNodesSection = 4;
+inline constexpr std::uint32_t kSymbolsSection = 5;
+inline constexpr std::uint32_t kConstSection = 6;
 
 struct HandmadeSection {
   std::uint32_t kind = 0;
@@ -95,7 +93,9 @@ Wire region(std::string_view name, std::uint32_t role, std::uint64_t bytes,
             std::uint32_t alignment = 64);
 
 /// Fields of a node's call.
-enum : unsigned { kKernelField = 2, kCopyField = 3, kFillField = 4 };
+inline constexpr unsigned kKernelField = 2;
+inline constexpr unsigned kCopyField = 3;
+inline constexpr unsigned kFillField = 4;
 
 Wire node(std::uint32_t id, unsigned call_field, const Wire& call,
           const std::vector<std::uint64_t>& dependencies, const std::vector<Wire>& arguments);

@@ -156,7 +156,7 @@ TEST_CASE("file: every role, start, element type, alignment and name comes back"
   builder.region("input with a start", Role::input, 7, pattern(7, 3));
   builder.region("constant", Role::constant, 8, pattern(8, 4));
   builder.region("żółw", Role::constant, 4096, pattern(4096, 5));
-  builder.region(std::string("with\0zero\n\"quotes\"", 19), Role::constant, 4097, pattern(4097, 6));
+  builder.region(std::string("with\0zero\n\"quotes\"", 18), Role::constant, 4097, pattern(4097, 6));
   builder.region("", Role::scratch, 9);
   builder.region("", Role::scratch, 9);
   builder.region("frozen", Role::constant, 9, pattern(9, 7));

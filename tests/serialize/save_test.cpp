@@ -1,13 +1,13 @@
 // Saving is all or nothing: whatever stops it, the path has the old file or the new one.
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -203,7 +203,7 @@ TEST_CASE("file: a process that is killed while it saves leaves the old file or 
     REQUIRE_MESSAGE(file.ok(), file.error().text());
     const Result<SealedGraph> graph = file->graph();
     REQUIRE_MESSAGE(graph.ok(), graph.error().text());
-    CHECK((difference(one, *graph) == "" || difference(two, *graph) == ""));
+    CHECK((difference(one, *graph).empty() || difference(two, *graph).empty()));
   }
 }
 
