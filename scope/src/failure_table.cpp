@@ -307,10 +307,14 @@ void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
 void FailureTable::restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept {
   if (scope == nullptr) return;
   restore(scope->parent, buffer, part);  // the nearest scope goes last and so on top
+  FailureRecord* claimed = scope->provisional;
+  if (const std::uint64_t bad = scope->poisoned.load(std::memory_order_relaxed); bad != 0) {
+    // E10: what it answers for is bad, however cleanly work inside it ended.
+    if (FailureRecord* const found = records_.find(FailureId(bad))) claimed = found;
+  }
   for (const BufferBinding& binding : scope->writes) {
     if (binding.buffer != buffer) continue;
-    slot(buffer)->claims.put(intersection(binding.range, part), {scope->provisional, nullptr},
-                             context());
+    slot(buffer)->claims.put(intersection(binding.range, part), {claimed, nullptr}, context());
   }
 }
 
@@ -329,6 +333,9 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
   if (error != nullptr) {
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
+  } else if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
+    // E10: what was put back on its bytes after the failure itself had gone.
+    records_.set_error(*provisional, Error(ErrorKind::skipped, FailureId(bad)));
   } else {
     for (const BufferBinding& binding : scope.writes) {
       Slot* const target = slot(binding.buffer);

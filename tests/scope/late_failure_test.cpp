@@ -297,6 +297,50 @@ TEST_CASE_FIXTURE(
   CHECK(clean(bytes(y, 8, 16)));
 }
 
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: a clean scope inside one that read claimed bytes does not mend it") {
+  // E9 gives the bytes that both write back to the outer scope, which is bad by then.
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  FailureId root;
+  launching(stream, {bytes(x, 5, 6)}, {bytes(y, 0, 12)})
+      .execute([&](ScopeServer& inside) -> Result<void> {
+        SUBCASE("it was open when the failure was found") {
+          over(inside, {bytes(y, 4, 16)}).execute([&](ScopeServer&) -> Result<void> {
+            root = ledger.fails_late(table, 0, "late");
+            return {};
+          });
+        }
+        SUBCASE("it was opened afterwards") {
+          root = ledger.fails_late(table, 0, "late");
+          over(inside, {bytes(y, 4, 16)}).execute(succeeds);
+        }
+        return {};
+      });
+  CHECK(carried(bytes(y, 0, 4)).failure() == root);
+  CHECK(carried(bytes(y, 4, 12)).failure() == root);
+  CHECK(clean(bytes(y, 12, 16)));
+}
+
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: a scope that read claimed bytes stays bad when the failure has gone") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  launching(stream, {bytes(x, 5, 6)}, {bytes(y, 0, 8)})
+      .execute([&](ScopeServer& inside) -> Result<void> {
+        ledger.fails_late(table, 0, "late");
+        // The last bytes that carried it are mended before anything is put back.
+        over(inside, {bytes(x, 0, 16), bytes(y, 0, 8)}).execute(succeeds);
+        return {};
+      });
+  CHECK(clean(bytes(x, 0, 16)));
+  CHECK_FALSE(clean(bytes(y, 0, 8)));
+}
+
 TEST_CASE_FIXTURE(Scopes, "E10: a buffer that is gone is no longer there to be claimed") {
   const BufferId y = buffer("y");
   Ledger ledger;
