@@ -3,6 +3,21 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REFRAIN_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define REFRAIN_TEST_SANITIZED 1
+#endif
+#endif
+
+#ifdef REFRAIN_TEST_SANITIZED
+
+const bool refrain::test::counts_allocations = false;
+std::uint64_t refrain::test::allocations() noexcept { return 0; }
+
+#else
+
 namespace {
 
 thread_local std::uint64_t count = 0;
@@ -22,6 +37,7 @@ void* take(std::size_t size, std::align_val_t alignment) {
 
 }  // namespace
 
+const bool refrain::test::counts_allocations = true;
 std::uint64_t refrain::test::allocations() noexcept { return count; }
 
 // The nothrow forms of the standard library call these.
@@ -37,3 +53,5 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+#endif

@@ -1,12 +1,16 @@
 // Counts what a thread takes from the heap, so that a test can say "this allocates nothing".
-// A program that uses it has its global operator new replaced; one that does not keeps its own.
+// A program that uses it has its global operator new replaced; one that does not keeps its own. The
+// sanitizers bring an operator new that must stay, so under them nothing is counted.
 #pragma once
 
 #include <cstdint>
 
 namespace refrain::test {
 
-/// How often this thread has called operator new so far.
+/// Whether this build counts at all.
+extern const bool counts_allocations;
+
+/// How often this thread has called operator new so far; 0 where nothing is counted.
 std::uint64_t allocations() noexcept;
 
 /// How often `work()` called operator new, on this thread.
