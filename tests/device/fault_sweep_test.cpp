@@ -59,10 +59,11 @@ class Sweep {
     good = event.ok() && good;
     if (event.ok()) {
       good = second->wait(*event).ok() && good;
-      good = event->wait().ok() && good;
+      const bool waited = event->wait().ok();
+      good = waited && good;
       const Result<bool> reached = event->reached();
       good = reached.ok() && good;
-      if (reached.ok()) CHECK(*reached);
+      if (waited && reached.ok()) CHECK(*reached);
     }
     const bool synced = stream.sync().ok();
     good = synced && good;
