@@ -39,6 +39,9 @@ static_assert(ByteRange{5, 3}.empty(), "a range that ends before it begins has n
 static_assert(ByteRange{2, 5}.size() == 3);
 static_assert(ByteRange{0, 4}.overlaps({3, 9}));
 static_assert(!ByteRange{0, 4}.overlaps({4, 9}), "ranges that touch share no byte");
+static_assert(!ByteRange{0, 9}.overlaps({4, 4}), "no bytes are nobody's");
+static_assert(!ByteRange{4, 4}.overlaps({0, 9}));
+static_assert(!ByteRange{0, 9}.overlaps({6, 3}));
 static_assert(ByteRange{0, 9}.contains({0, 9}));
 static_assert(!ByteRange{1, 9}.contains({0, 9}));
 static_assert(intersection({0, 6}, {4, 9}) == ByteRange{4, 6});

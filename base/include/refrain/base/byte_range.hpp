@@ -16,7 +16,7 @@ struct ByteRange {
   [[nodiscard]] constexpr std::uint64_t size() const noexcept { return end - begin; }
   [[nodiscard]] constexpr bool empty() const noexcept { return begin >= end; }
   [[nodiscard]] constexpr bool overlaps(ByteRange other) const noexcept {
-    return begin < other.end && other.begin < end;
+    return std::max(begin, other.begin) < std::min(end, other.end);  // never, when one is empty
   }
   [[nodiscard]] constexpr bool contains(ByteRange other) const noexcept {
     return begin <= other.begin && other.end <= end;
