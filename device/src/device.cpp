@@ -135,7 +135,7 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
     // What has ended already did not wait for this work, so it counts as a writer only.
     const std::span<const BufferBinding> reads =
         each.entry->ended ? std::span<const BufferBinding>{} : work.reads;
-    if (late.passes_on(skip, reads, work.writes)) each.entry->poisoned = true;
+    if (late.passes_on(skip, reads, work.writes, work.unrun_writes)) each.entry->poisoned = true;
   }
   for (const FailureTable::Open& each : open) {
     OpenScope& scope = *each.scope;

@@ -56,10 +56,10 @@ std::optional<Error> mismatch(const KernelSignature& kernel, std::span<const std
     }
   }
   if (fits && used == arguments.size()) return std::nullopt;
-  return Error(ErrorKind::invalid_argument,
-               "A block of " + std::to_string(block.size()) + " bytes and " +
-                   std::to_string(arguments.size()) + " views is not what kernel " + text(kernel) +
-                   " takes.");
+  return Error(ErrorKind::invalid_argument, "A block of " + std::to_string(block.size()) +
+                                                " bytes and " + std::to_string(arguments.size()) +
+                                                " views is not what kernel " + text(kernel) +
+                                                " takes.");
 }
 
 /// Refuses an argument that work may not write.
@@ -127,15 +127,15 @@ void Stream::pin(Window& window, const Allocation& allocation) {
 }
 
 template <class Issue>
-Result<void> Stream::hand_over(OpenScope& scope, std::shared_ptr<const void> pins,
-                               const char* advice, Issue&& issue) {
+Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue) {
   if (!core_->backend->asynchronous()) {
     Result<void> ran = issue(Ticket{0});
-    if (!ran.ok() && advice != nullptr) return ran.error().with_context(advice);
+    if (!ran.ok() && terms.advice != nullptr) return ran.error().with_context(terms.advice);
     return ran;
   }
   Ledger::Work work;
-  work.advice = advice;
+  work.advice = terms.advice;
+  work.unrun_writes.assign(terms.unrun_writes.begin(), terms.unrun_writes.end());
   work.kernel = scope.kernel;
   work.where = scope.where;
   work.reads.assign(scope.reads.begin(), scope.reads.end());
@@ -146,7 +146,7 @@ Result<void> Stream::hand_over(OpenScope& scope, std::shared_ptr<const void> pin
       if (allocation.ok()) work.pins.push_back((*allocation)->memory());
     }
   }
-  if (pins) work.pins.push_back(std::move(pins));
+  if (terms.pins) work.pins.push_back(std::move(terms.pins));
   Result<Ticket> ticket = core_->ledger->enter(scope, std::move(work));
   if (!ticket.ok()) return std::move(ticket).error();
   try {
@@ -217,9 +217,10 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     const BoundKernel node{kernel.code.get(), grid,
                            std::span<const std::byte>(bound.data(), bound.size()),
                            std::span<const std::uint64_t>(view_bytes.data(), view_bytes.size())};
-    return hand_over(scope.shown(), kernel.code, nullptr, [&](Ticket ticket) {
-      return core_->device->backend().issue(*core_->backend, node, ticket);
-    });
+    return hand_over(scope.shown(), WorkTerms{scope.shown().writes, kernel.code},
+                     [&](Ticket ticket) {
+                       return core_->device->backend().issue(*core_->backend, node, ticket);
+                     });
   });
 }
 
@@ -310,7 +311,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
     }
     const BoundCopy node{(*from)->address() + source.range.begin,
                          (*to)->address() + destination.range.begin, source.range.size()};
-    return hand_over(scope.shown(), nullptr, nullptr, [&](Ticket ticket) {
+    return hand_over(scope.shown(), WorkTerms{scope.shown().writes}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
@@ -345,7 +346,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
     }
     const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
                          pattern, width};
-    return hand_over(scope.shown(), nullptr, nullptr, [&](Ticket ticket) {
+    return hand_over(scope.shown(), WorkTerms{scope.shown().writes}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
@@ -442,9 +443,8 @@ FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads,
   return core_->device->table().read_failure(core_->show, reads, beneath);
 }
 
-Result<void> Stream::run(Executable& executable, OpenScope& scope,
-                         std::shared_ptr<const void> pins, const char* advice) {
-  return hand_over(scope, std::move(pins), advice, [&](Ticket ticket) {
+Result<void> Stream::run(Executable& executable, OpenScope& scope, WorkTerms terms) {
+  return hand_over(scope, std::move(terms), [&](Ticket ticket) {
     return core_->device->backend().run(*core_->backend, executable, ticket);
   });
 }

@@ -211,7 +211,8 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   auto scope = ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(body.writes),
                                           where, looked_at);
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
-    REFRAIN_TRY(on.run(*body.executable, scope.shown(), body_, body.plan->advice));
+    REFRAIN_TRY(on.run(*body.executable, scope.shown(),
+                       WorkTerms{body.fresh_writes, body_, body.plan->advice}));
     return Replayed{++body.replays};
   });
 }

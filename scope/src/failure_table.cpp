@@ -63,7 +63,8 @@ FoundFailure::~FoundFailure() {
 }
 
 bool LateClaim::passes_on(const Skip& skip, std::span<const BufferBinding> reads,
-                          std::span<const BufferBinding> writes) {
+                          std::span<const BufferBinding> writes,
+                          std::span<const BufferBinding> unrun_writes) {
   for (const BufferBinding& read : reads) {
     for (const auto& [buffer, bytes] : bytes_) {
       if (buffer != read.buffer) continue;
@@ -71,10 +72,10 @@ bool LateClaim::passes_on(const Skip& skip, std::span<const BufferBinding> reads
         if (!bad.overlaps(read.range)) continue;
         Skip noted = skip;
         noted.needed = {buffer, intersection(bad, read.range)};
-        noted.would_write_count = static_cast<std::uint32_t>(writes.size());
-        if (!writes.empty()) noted.would_write = writes.front();
+        noted.would_write_count = static_cast<std::uint32_t>(unrun_writes.size());
+        if (!unrun_writes.empty()) noted.would_write = unrun_writes.front();
         skips_.push_back(noted);
-        add(writes);
+        add(unrun_writes);
         return true;
       }
     }

@@ -185,6 +185,33 @@ TEST_CASE("P2: an input that nobody has written is refused") {
   CHECK(it.base.script().scale_runs == 0);
 }
 
+TEST_CASE(
+    "P2, E10: a replay that is held back because its input failed late leaves its state alone") {
+  Replaying it(StreamKind::worker);
+  it.stream.write(it.x, all(1));
+  REQUIRE(it.replay());
+  using Produce = Kernel<Out<float>>;
+  std::atomic<bool> go{false};
+  it.base.device.kernels().add<Produce>("produce", [&go](std::span<float>) -> Result<void> {
+    while (!go) std::this_thread::yield();
+    return Error(ErrorKind::kernel_failed, "The microphone is unplugged.");
+  });
+  const auto produce = it.base.device.kernel<Produce>("produce").value();
+  const int runs = it.base.script().scale_runs;
+  it.stream.launch(produce, grid(1), it.x);
+  CHECK(it.step->replay(it.stream).executed_cleanly());  // queued behind it
+  go = true;
+  CHECK(!it.stream.sync().ok());
+  CHECK(it.base.script().scale_runs == runs);
+  const auto read = it.stream.read(it.y);
+  REQUIRE(!read.ok());
+  CHECK(read.error().text().find("The microphone is unplugged.") != std::string::npos);
+  CHECK(it.total() == 2.0F);
+  it.stream.write(it.x, all(10));
+  REQUIRE(it.replay());
+  CHECK(it.result() == 22.0F);
+}
+
 TEST_CASE("P4: after a replay that failed while it ran, the state must be reset or written") {
   on_both_kinds_of_streams([](StreamKind kind) {
     Replaying it(kind);

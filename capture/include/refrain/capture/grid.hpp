@@ -33,8 +33,8 @@ struct Grid {
 };
 
 /// At least `threads` threads in a row, in blocks of 256. A kernel whose work does not fill the
-/// last block looks at its own sizes. `threads` is at most 2^31 - 1 blocks' worth; more gives an
-/// empty grid's opposite, a grid that the device refuses.
+/// last block looks at its own sizes. More blocks than 2^32 - 1 are held at
+/// that.
 constexpr Grid grid(std::uint64_t threads, Where where = Where::here()) noexcept {
   constexpr std::uint64_t kBlock = 256;
   const std::uint64_t blocks = threads / kBlock + (threads % kBlock != 0 ? 1 : 0);

@@ -22,7 +22,7 @@
 
 namespace refrain {
 
-/// The life of a window (C1). `abandoned` is for one whose owner went.
+/// The life of a window (C1).
 enum class WindowState : std::uint8_t { prepared, recording, doomed, sealed, ended };
 
 std::string_view name_of(WindowState state) noexcept;

@@ -28,6 +28,8 @@ class Ledger final : public Completion {
     Where where;
     std::vector<BufferBinding> reads;
     std::vector<BufferBinding> writes;
+    /// What is bad when it is not run: all that it writes, but for the states of a replay (P2).
+    std::vector<BufferBinding> unrun_writes;
     std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
     const char* advice = nullptr;  ///< Added to its error: what its failure asks of the user.
   };

@@ -28,7 +28,17 @@ namespace refrain {
 class OpenWindow;
 struct StreamCore;
 
-/// For one thread at a time. Move-only; a stream's window and events outlive it.
+/// What is said about work that may end after its call is back.
+struct WorkTerms {
+  /// What carries a failure that holds the work back before it has begun.
+  std::span<const BufferBinding> unrun_writes;
+  /// Kept until it has ended.
+  std::shared_ptr<const void> pins{};
+  /// Becomes part of its error, now or late: what that asks of the user. Of static storage.
+  const char* advice = nullptr;
+};
+
+/// For one thread at a time. Move-only. Its events outlive it; a window that is open does not.
 class Stream {
  public:
   Stream(Stream&&) noexcept = default;
@@ -151,7 +161,7 @@ class Stream {
   Result<void> sync();
   /// A point after all work issued so far. Refused in a window.
   Result<Event> record_event();
-  /// Work issued from now on starts after `event`. Refused in a window, for an outside event (C12).
+  /// Work issued from now on starts after `event`. Refused in a window (C12).
   Result<void> wait(const Event& event);
 
   // Recording.
@@ -178,10 +188,8 @@ class Stream {
   void fail_bytes(const BufferBinding& destination, const Error& error, Where where);
   Result<void> read_bytes(const BufferBinding& source, std::span<std::byte> bytes);
   void reuse(const BufferBinding& bytes);
-  /// Runs an executable as the body of `scope`, which is open. `pins` are kept until it has ended;
-  /// `advice`, of static storage or null, becomes part of its error, now or late.
-  Result<void> run(Executable& executable, OpenScope& scope, std::shared_ptr<const void> pins,
-                   const char* advice);
+  /// Runs an executable as the body of `scope`, which is open.
+  Result<void> run(Executable& executable, OpenScope& scope, WorkTerms terms);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
   [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads,
                                             FailureId beneath) noexcept;
@@ -206,8 +214,7 @@ class Stream {
   explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
 
   template <class Issue>
-  Result<void> hand_over(OpenScope& scope, std::shared_ptr<const void> pins,
-                         const char* advice, Issue&& issue);
+  Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> open(Where where);

@@ -113,7 +113,14 @@ class LateClaim {
   /// Later work: if it reads what is bad, it must not run, what it writes is bad too, and the
   /// answer is true; otherwise what it writes is good again.
   bool passes_on(const Skip& skip, std::span<const BufferBinding> reads,
-                 std::span<const BufferBinding> writes);
+                 std::span<const BufferBinding> writes) {
+    return passes_on(skip, reads, writes, writes);
+  }
+  /// The same of work that, not run, leaves some of what it writes as it is: only `unrun_writes`
+  /// are bad then.
+  bool passes_on(const Skip& skip, std::span<const BufferBinding> reads,
+                 std::span<const BufferBinding> writes,
+                 std::span<const BufferBinding> unrun_writes);
   /// A scope that is open and in whose body the work was issued that failed, or to which the
   /// failure was passed on: its provisional gives way to the failure, so that its clean exit does
   /// not make good what is bad.
@@ -174,7 +181,7 @@ class FailureTable {
   [[nodiscard]] std::optional<Error> check(const BufferBinding& binding) noexcept;
   /// The story of every distinct failure that `bindings` carry (M7), or none when all are clean.
   [[nodiscard]] std::optional<Error> report(std::span<const BufferBinding> bindings);
-  /// The story of one failure; an error that says so when it is gone.
+  /// The story of one failure; a sentence that says so when it is gone.
   [[nodiscard]] std::string story(FailureId failure);
   /// How many failures live. Zero when everything is clean (M2).
   [[nodiscard]] std::uint64_t live_failures() const noexcept { return records_.live(); }
