@@ -17,7 +17,7 @@ namespace {
 std::string taken_from(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   REQUIRE(file.good());
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text{std::istreambuf_iterator<char>(file), {}};
   std::filesystem::remove(path);
   return text;
 }

@@ -130,7 +130,7 @@ std::string bent_reference(const Place& place) {
   for (std::size_t i = 0; i < reference.size(); ++i) {
     text += std::to_string(reference[i] + (i == 60 ? 0.0001 : 0.0)) + "\n";
   }
-  const std::string path = place.file("bent.txt");
+  std::string path = place.file("bent.txt");
   write_file(path, std::as_bytes(std::span(text)));
   return path;
 }
