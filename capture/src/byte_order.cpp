@@ -5,6 +5,12 @@
 
 namespace refrain {
 
+void ByteOrder::insert(std::vector<Stretch>& all, std::size_t at, Stretch stretch) {
+  constexpr std::size_t kMovedInAStep = 16;
+  steps_ += stretch.readers.size() + (all.size() - at) / kMovedInAStep;
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), std::move(stretch));
+}
+
 std::size_t ByteOrder::isolate(History& history, ByteRange range) {
   std::vector<Stretch>& all = history.stretches;
   const auto first =
@@ -15,7 +21,7 @@ std::size_t ByteOrder::isolate(History& history, ByteRange range) {
     Stretch left = all[at];
     left.range.end = range.begin;
     all[at].range.begin = range.begin;
-    all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), std::move(left));
+    insert(all, at, std::move(left));
     ++at;
   }
   const std::size_t begin = at;
@@ -24,12 +30,12 @@ std::size_t ByteOrder::isolate(History& history, ByteRange range) {
     if (at == all.size() || all[at].range.begin > covered) {
       const std::uint64_t end =
           at == all.size() ? range.end : std::min(range.end, all[at].range.begin);
-      all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), Stretch{{covered, end}, kNone, {}});
+      insert(all, at, Stretch{{covered, end}, kNone, {}});
     } else if (all[at].range.end > range.end) {
       Stretch right = all[at];
       right.range.begin = range.end;
       all[at].range.end = range.end;
-      all.insert(all.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(right));
+      insert(all, at + 1, std::move(right));
     }
     covered = all[at].range.end;
     ++at;
@@ -44,6 +50,7 @@ void ByteOrder::read(std::uint32_t region, ByteRange range) {
   std::vector<Stretch>& all = history.stretches;
   for (std::size_t at = isolate(history, range); at < all.size() && all[at].range.begin < range.end;
        ++at) {
+    ++steps_;
     depend(all[at].writer);  // read after write
     std::vector<std::uint32_t>& readers = all[at].readers;
     if (readers.empty() || readers.back() != node_) readers.push_back(node_);
@@ -58,6 +65,7 @@ void ByteOrder::write(std::uint32_t region, ByteRange range) {
   const std::size_t begin = isolate(history, range);
   std::size_t end = begin;
   for (; end < all.size() && all[end].range.begin < range.end; ++end) {
+    steps_ += 1 + all[end].readers.size();
     const bool read_by_others = std::any_of(all[end].readers.begin(), all[end].readers.end(),
                                             [&](std::uint32_t reader) { return reader != node_; });
     for (const std::uint32_t reader : all[end].readers) depend(reader);  // write after read

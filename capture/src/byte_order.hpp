@@ -22,6 +22,10 @@ class ByteOrder {
   /// Appends the nodes that this one must follow, ascending, each once.
   void end_node(std::vector<std::uint32_t>& dependencies);
 
+  /// How much work this has been, and with it how much memory: stretches looked at, readers kept,
+  /// and what had to make room for new ones.
+  [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
+
   /// Bytes that were read before any node had written them.
   [[nodiscard]] const ByteRangeSet& external(std::uint32_t region) const {
     return regions_[region].external;
@@ -48,12 +52,14 @@ class ByteOrder {
   void depend(std::uint32_t node) {
     if (node != kNone && node != node_) found_.push_back(node);
   }
+  void insert(std::vector<Stretch>& all, std::size_t at, Stretch stretch);
   /// Cuts stretches at `range`'s ends and fills its gaps; answers where it begins.
   std::size_t isolate(History& history, ByteRange range);
 
   std::vector<History> regions_;
   std::vector<std::uint32_t> found_;
   std::uint32_t node_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace refrain

@@ -228,27 +228,37 @@ class Checker {
 
 }  // namespace
 
-Result<SealedGraph> SealedGraph::make(GraphParts parts) {
+Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps) {
   REFRAIN_TRY(Checker(parts).check());
 
   auto body = std::make_shared<Body>();
   body->parts = std::move(parts);
   GraphParts& kept = body->parts;
   ByteOrder order(kept.regions.size());
+  // Every dependency is a step, so no more than 32 bits can count are ever kept.
+  most_steps = std::min<std::uint64_t>(most_steps, 0xFFFFFFFFU);
   for (std::uint32_t at = 0; at < kept.nodes.size(); ++at) {
     Node& node = kept.nodes[at];
     const std::span<const Argument> arguments =
         std::span(kept.arguments).subspan(node.arguments.first, node.arguments.count);
     order.begin_node(at);
+    const auto too_much = [&] {
+      return Error(ErrorKind::file_limit,
+                   "The order of its nodes takes more than " + std::to_string(most_steps) +
+                       " steps to find, at node " + std::to_string(at) + ".");
+    };
     // Reads first: a node that works in place reads what earlier nodes left.
     for (const Argument& argument : arguments) {
       // Constants are never written, so they order nothing and nobody brings them.
       if (does_read(argument.direction) && kept.regions[argument.region].role != Role::constant) {
         order.read(argument.region, argument.range);
+        if (order.steps() > most_steps) return too_much();
       }
     }
     for (const Argument& argument : arguments) {
-      if (does_write(argument.direction)) order.write(argument.region, argument.range);
+      if (!does_write(argument.direction)) continue;
+      order.write(argument.region, argument.range);
+      if (order.steps() > most_steps) return too_much();
     }
     node.dependencies.first = static_cast<std::uint32_t>(body->dependencies.size());
     order.end_node(body->dependencies);

@@ -44,9 +44,12 @@ class GraphReader {
     REFRAIN_TRY(read_kernels());
     REFRAIN_TRY(read_regions());
     REFRAIN_TRY(read_nodes());
-    Result<SealedGraph> graph = SealedGraph::make(std::move(parts_));
+    Result<SealedGraph> graph = SealedGraph::make(std::move(parts_), limits_.order_steps);
     if (!graph.ok()) {
-      return refuse(ErrorKind::file_damaged, "is no graph that can be: " + graph.error().message());
+      if (graph.error().kind() == ErrorKind::file_limit) {
+        return refuse(ErrorKind::file_limit, "is too entangled: " + graph.error().message());
+      }
+      return damaged("is no graph that can be: " + graph.error().message());
     }
     REFRAIN_TRY(check_dependencies(*graph));
     return graph;

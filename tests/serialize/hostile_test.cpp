@@ -479,6 +479,29 @@ TEST_CASE("file: each limit refuses what has one more, and takes what has as man
   check(&LoadLimits::alignment, 64);
 }
 
+TEST_CASE("file: a graph whose order takes the square of its nodes to find is refused in time") {
+  // Each reads all of x and leaves its mark on every piece of it; then each cuts it once more.
+  constexpr std::uint32_t kNodes = 20'000;
+  HandmadeCapture capture;
+  capture.kernels = {
+      Wire().bytes(1, "look").number(2, 1).number(3, 8).message(4, parameter(0, 8, 8, 1, 1, 0))};
+  capture.regions = {region("x", 1, std::uint64_t{2} * kNodes)};
+  capture.constants.clear();
+  capture.nodes.clear();
+  for (std::uint32_t at = 0; at < 2 * kNodes; ++at) {
+    const bool cuts = at >= kNodes;
+    const std::uint64_t begin = cuts ? std::uint64_t{2} * (at - kNodes) : 0;
+    const std::uint64_t size = cuts ? 1 : std::uint64_t{2} * kNodes;
+    capture.nodes.push_back(node(at, kKernelField, launch(0, std::string(8, '\0')), {},
+                                 {argument(1, 0, 1, 0, begin, size)}));
+  }
+  capture.region_count = 1;
+  capture.node_count = capture.argument_count = capture.nodes.size();
+  capture.dependency_count = 0;
+  capture.parameter_bytes = 8 * capture.nodes.size();
+  check_refused(capture.file(), ErrorKind::file_limit, "takes more than 67108864 steps to find");
+}
+
 TEST_CASE("file: a bit of a message flipped, with digests made right again, does no harm") {
   const HandmadeContainer honest = HandmadeCapture().container();
   std::size_t loaded = 0;

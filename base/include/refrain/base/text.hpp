@@ -9,8 +9,23 @@
 
 namespace refrain {
 
-/// `"name"`.
-inline std::string quote(std::string_view name) { return "\"" + std::string(name) + "\""; }
+/// `"name"`. Control characters become `\xNN`: a name may come from a file that nobody trusts, and
+/// a message may go to a terminal.
+inline std::string quote(std::string_view name) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char each : name) {
+    const auto byte = static_cast<unsigned char>(each);
+    if (byte >= 0x20 && byte != 0x7F) {
+      text += each;
+      continue;
+    }
+    text += "\\x";
+    text += kDigits[byte >> 4U];
+    text += kDigits[byte & 0xFU];
+  }
+  return text + "\"";
+}
 
 /// `[begin, end)`.
 inline std::string text(ByteRange range) {
