@@ -210,7 +210,7 @@ void show_missing_input(const Scene& scene, Promises& promises) {
 
 bool demo(const DemoFiles& files) {
   const TemporaryFolder folder;
-  Scene scene{refrain::host::Device(),
+  Scene scene{refrain::host::Device(refrain::DeviceOptions{.checks = true}),
               std::make_shared<const Weights>(read_weights(files.weights).value()),
               read_audio(files.pcm).value(), read_probabilities(files.expect).value(),
               folder.file("step.refrain")};

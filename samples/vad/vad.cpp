@@ -36,7 +36,7 @@ std::shared_ptr<const vad::Weights> shared_weights(const std::string& path) {
 }
 
 refrain::host::Device make_device() {
-  refrain::host::Device device;
+  refrain::host::Device device(refrain::DeviceOptions{.checks = true});
   device.register_kernels(vad::register_kernels).value();
   return device;
 }

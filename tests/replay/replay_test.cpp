@@ -157,6 +157,38 @@ TEST_CASE("P2, K5: a skipped replay tells the listener the input's own error, on
   CHECK(it.base.heard[0].find("The microphone is unplugged.") != std::string::npos);
 }
 
+TEST_CASE("P3: writing fresh inputs is what clears a claim on them, and nothing else is") {
+  Replaying it(StreamKind::inline_);
+  it.stream.failed_write(it.x, Error(ErrorKind::kernel_failed, "The microphone is unplugged."));
+  CHECK(it.step->replay(it.stream).skipped());
+  REQUIRE(it.step->reset(it.stream).ok());
+  CHECK(!it.stream.read(it.x).ok());
+  CHECK(it.step->replay(it.stream).skipped());  // neither a reset, nor a read, nor a replay
+  it.stream.write(it.x.view(0, kCount - 1), std::vector<float>(kCount - 1, 1.0F));
+  CHECK(it.step->replay(it.stream).skipped());  // one element is still missing
+  it.stream.write(it.x.view(kCount - 1, 1), std::vector<float>(1, 1.0F));
+  CHECK(it.replay());
+}
+
+TEST_CASE("C7: calls that are refused and failures elsewhere do not doom a window") {
+  Replaying it(StreamKind::inline_);
+  auto other = it.base.device.stream().value();
+  const auto elsewhere = it.base.device.buffer<float>("elsewhere", kCount).value();
+  const auto y = it.base.device.buffer<float>("y", kCount).value();
+  auto window = it.stream.record().value();
+  it.stream.fill(y, 1.0F);
+  CHECK(!it.stream.read(y).ok());
+  CHECK(!it.stream.sync().ok());
+  CHECK(!it.stream.record_event().ok());
+  CHECK(!it.stream.record().ok());
+  CHECK(!it.step->bind("nothing", y).ok());
+  CHECK(!it.base.device.kernel<Scale>("missing").ok());
+  other.failed_write(elsewhere, Error(ErrorKind::kernel_failed, "Another stream's trouble."));
+  CHECK(window.state() == WindowState::recording);
+  CHECK(window.seal().ok());
+  it.stream.fill(y, 0.0F);
+}
+
 TEST_CASE("P2: one broken byte of an input is enough, and bytes beside it are not") {
   Replaying it(StreamKind::inline_);
   const auto wide = it.base.device.buffer<float>("wide", 3 * kCount, Role::input).value();

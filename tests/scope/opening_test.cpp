@@ -31,6 +31,7 @@ concept Executes = requires(S scope, Succeeds body) {
 };
 static_assert(Executes<Scope&&>);
 static_assert(!Executes<Scope&>);
+
 static_assert(!Executes<const Scope&>);
 static_assert(!Executes<const Scope&&>);
 
@@ -61,6 +62,26 @@ static_assert(!std::is_copy_constructible_v<FailureTable>);
 static_assert(!std::is_move_constructible_v<ScopeShow>);
 
 }  // namespace
+
+TEST_CASE_FIXTURE(Scopes, "O9: a scope holds its own stream, and the table is shared") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  ScopeServer other(table, StreamId(8));
+  const auto outcome = over(stream, {bytes(x, 0, 8)}).execute([&](ScopeServer&) -> Result<void> {
+    // Not nested: the other stream knows nothing of this one's scope and settles by itself.
+    const auto inner = over(other, {bytes(y, 0, 8)}).execute([&](ScopeServer&) -> Result<void> {
+      CHECK_FALSE(clean(bytes(x, 0, 8)));
+      CHECK_FALSE(clean(bytes(y, 0, 8)));
+      return broken("the other's");
+    });
+    CHECK(inner.failed());
+    CHECK_FALSE(clean(bytes(x, 0, 8)));
+    return {};
+  });
+  CHECK(outcome.executed_cleanly());
+  CHECK(clean(bytes(x, 0, 8)));
+  CHECK(carried(bytes(y, 0, 8)).message() == "the other's");
+}
 
 TEST_CASE_FIXTURE(Scopes, "O1: a scope has entered or skipped once it is made, and stays so") {
   const BufferId x = buffer("x");
