@@ -271,6 +271,9 @@ Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps
     if (described.role == Role::none && described.name.empty() && read.empty()) {
       described.role = Role::scratch;
     }
+    // Scratch is written before it is read. What is not is no scratch, whoever said so: somebody
+    // must give its bytes, and as scratch nobody could.
+    if (described.role == Role::scratch && !read.empty()) described.role = Role::none;
     for (const ByteRange& range : read.ranges()) body->external_reads.push_back({region, range});
     for (const ByteRange& range : order.written(region).ranges()) {
       body->writes.push_back({region, range});

@@ -232,7 +232,18 @@ void Window::drop() noexcept {
          opened_);
 }
 
+bool Window::end_if_left() noexcept {
+  if (leaving_ == Leave::no || overlay_.inside()) return false;
+  if (leaving_ == Leave::abort) {
+    abort();
+  } else {
+    drop();
+  }
+  return true;
+}
+
 Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
+  end_if_left();
   if (state_ == WindowState::prepared) {
     end(WindowState::ended);  // C1: ending one that is only prepared unwinds it
     return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
@@ -282,6 +293,8 @@ Result<SealedWindow> Window::build(const SealOptions& options) {
     if (said.role == Role::state && std::holds_alternative<NoStart>(region.start)) {
       region.start = ZeroStart{};
     }
+    // A start is a state's or a constant's; an input with one would never count as unwritten.
+    if (said.role != Role::state && said.role != Role::constant) region.start = NoStart{};
   }
   for (const Staged& each : nodes_) parts.nodes.push_back(each.node);
   parts.arguments = arguments_;

@@ -67,6 +67,11 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
     const std::shared_ptr<DeviceCore>& self, Region region, bool unwritten) {
   const SharedBytes* const bytes = std::get_if<SharedBytes>(&region.start);
   const bool constant = region.role == Role::constant;
+  if (constant && bytes == nullptr) {
+    return Error(ErrorKind::invalid_argument, "Buffer " + quote(region.name) +
+                                                  " is a constant and was given no bytes; "
+                                                  "Device::constant takes them.");
+  }
   Result<DeviceMemory> memory =
       constant ? backend_->adopt(*bytes) : backend_->allocate(region.bytes, region.alignment);
   if (!memory.ok()) {
@@ -152,13 +157,13 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
   for (const auto& ledger : ledgers_) ledger->mutex_.unlock();
 }
 
-void DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept {
+Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept {
   Ledger::Work work;
   std::uint64_t order = 0;
   {
     const Lock lock(ledger.mutex_);
     const Ledger::Entry* const entry = ledger.find(ticket);
-    if (entry == nullptr) return;
+    if (entry == nullptr) return error;
     work = entry->work;
     order = entry->order;
   }
@@ -168,6 +173,7 @@ void DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error) 
                       follow(late, open, ledger.stream(), ticket, order);
                     });
   heard(ledger.stream(), told);
+  return told;
 }
 
 void DeviceCore::opened(Window& window) {

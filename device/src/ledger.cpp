@@ -59,16 +59,21 @@ bool Ledger::may_run(Ticket ticket) noexcept {
 
 void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
-  if (error != nullptr) device_.failed_late(*this, ticket, *error);
-  std::deque<Entry> retired;  // freed without the lock
+  std::optional<Error> told;
+  if (error != nullptr) told = device_.failed_late(*this, ticket, *error);
+  // What it kept goes before anybody hears that it ended, and without the lock: a waiter may ask
+  // for the memory, or for the instance, at once.
+  std::vector<std::shared_ptr<const void>> pins;
   {
     const Lock lock(mutex_);
-    if (error != nullptr && !failure_) failure_ = *error;
+    if (Entry* const entry = find(ticket)) pins.swap(entry->work.pins);
+  }
+  pins.clear();
+  {
+    const Lock lock(mutex_);
+    if (told && !failure_) failure_ = std::move(told);
     if (Entry* const entry = find(ticket)) entry->ended = true;
-    while (!entries_.empty() && entries_.front().ended) {
-      retired.push_back(std::move(entries_.front()));
-      entries_.pop_front();
-    }
+    while (!entries_.empty() && entries_.front().ended) entries_.pop_front();
   }
   ended_.notify_all();
 }

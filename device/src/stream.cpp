@@ -95,8 +95,16 @@ StreamId Stream::id() const noexcept { return core_->show.stream(); }
 DeviceCore& Stream::device() const noexcept { return *core_->device; }
 
 Window* Stream::capturing() noexcept {
-  Window* const window = core_->window.get();
-  return window != nullptr && window->capturing() ? window : nullptr;
+  Window* const open = window();
+  return open != nullptr && open->capturing() ? open : nullptr;
+}
+
+Window* Stream::window() const noexcept {
+  Window* const open = core_->window.get();
+  if (open == nullptr || !open->end_if_left()) return open;
+  core_->device->closed(*open);
+  core_->window.reset();
+  return nullptr;
 }
 
 FailureView Stream::write_streams() noexcept {
@@ -112,13 +120,13 @@ void Stream::on_failure(StreamId stream, const Error& error) noexcept {
 WriteSet Stream::write_set() { return WriteSet(core_->pool); }
 
 Result<void> Stream::outside_window(const char* call) const {
-  const Window* const window = core_->window.get();
-  if (window == nullptr || !window->capturing()) return {};
+  const Window* const open = window();
+  if (open == nullptr || !open->capturing()) return {};
   // C12: refused before the device sees it; the window goes on.
-  return Error(ErrorKind::refused_in_window,
-               "Stream " + std::to_string(id().number) + " cannot " + call + " while its window" +
-                   text(window->opened()) + " is " + std::string(name_of(window->state())) +
-                   ": what is recorded has not run.");
+  return Error(ErrorKind::refused_in_window, "Stream " + std::to_string(id().number) + " cannot " +
+                                                 call + " while its window" + text(open->opened()) +
+                                                 " is " + std::string(name_of(open->state())) +
+                                                 ": what is recorded has not run.");
 }
 
 void Stream::pin(Window& window, const Allocation& allocation) {
@@ -476,7 +484,7 @@ Result<void> Stream::wait(const Event& event) {
 }
 
 Result<OpenWindow> Stream::open(Where where) {
-  if (core_->window) {  // C1
+  if (window() != nullptr) {  // C1
     return Error(ErrorKind::wrong_state, "Stream " + std::to_string(id().number) +
                                              " has a window open already" +
                                              text(core_->window->opened()) + ".");
@@ -510,7 +518,11 @@ OpenWindow::~OpenWindow() {
   if (!window_) return;
   const WindowState state = window_->state();
   if (state == WindowState::sealed || state == WindowState::ended) return;
-  window_->drop();  // C11
+  if (window_->overlay().inside()) {
+    window_->leave_later(Window::Leave::drop);
+    return;
+  }
+  if (!window_->end_if_left()) window_->drop();  // C11
   leave();
 }
 
@@ -521,6 +533,10 @@ void OpenWindow::leave() noexcept {
 }
 
 void OpenWindow::abort() {
+  if (window_->overlay().inside()) {
+    window_->leave_later(Window::Leave::abort);
+    return;
+  }
   window_->abort();
   leave();
 }

@@ -143,6 +143,9 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
     return refused("it has " + std::to_string(binding.range.size()) + " bytes and the region has " +
                    std::to_string(region.bytes));
   }
+  if (binding.range.begin % size_of(region.element) != 0) {
+    return refused("it begins inside an element, at byte " + std::to_string(binding.range.begin));
+  }
   const bool written = body_->written(*found);
   if (written && (*allocation)->region().role == Role::constant) {
     return refused("it is a constant and the graph writes it");

@@ -561,3 +561,103 @@ TEST_CASE("a plan is refused by name for a missing kernel and for one with other
   CHECK(changed.error().kind() == ErrorKind::kernel_signature);
   CHECK(changed.error().text().find("in_out f32*") != std::string::npos);
 }
+
+TEST_CASE("P2: scratch that is read before it is written is no scratch, whoever said so") {
+  CounterDevice base;
+  auto stream = base.device.stream().value();
+  const auto x = base.device.buffer<float>("tmp", kCount, Role::scratch).value();
+  const auto y = base.device.buffer<float>("y", kCount, Role::output).value();
+  auto window = stream.record().value();
+  stream.copy(y, x);
+  const auto recording = window.seal().value();
+  CHECK(recording.graph().not_portable().size() == 1);
+  auto step = Plan::prepare(base.device, recording.graph()).value().instance().value();
+  auto refused = step.replay(stream);
+  REQUIRE(refused.failed());
+  CHECK(refused.error().kind() == ErrorKind::unbound);
+}
+
+TEST_CASE("M5: an input that was made as a state has no start and counts as unwritten") {
+  CounterDevice base;
+  auto stream = base.device.stream().value();
+  const auto x = base.device.buffer<float>("x", kCount, Role::state).value();
+  const auto y = base.device.buffer<float>("y", kCount, Role::output).value();
+  auto window = stream.record().value();
+  stream.copy(y, x);
+  const auto recording =
+      window.seal({.name = "step", .roles = {{x.id(), Role::input, ""}}}).value();
+  auto step = Plan::prepare(base.device, recording.graph()).value().instance().value();
+  REQUIRE(step.view<float>("x").ok());
+  CHECK(step.replay(stream).skipped());
+}
+
+TEST_CASE("binding: bytes that begin inside an element are refused") {
+  Replaying it(StreamKind::inline_);
+  const auto wide = it.base.device.buffer<float>("wide", kCount + 1).value();
+  const BufferBinding crooked{wide.id(), {1, 1 + kCount * sizeof(float)}};
+  const auto bound = it.step->bind("x", crooked, ElementType::f32);
+  REQUIRE(!bound.ok());
+  CHECK(bound.error().text().find("inside an element") != std::string::npos);
+}
+
+TEST_CASE("P7: a recording's memory is free again once its last replay has been waited for") {
+  CounterDevice base;
+  auto stream = base.device.stream(StreamKind::worker).value();
+  const Recording recording = base.record(stream);
+  for (int i = 1; i <= 200; ++i) {
+    auto step = instance(recording);
+    REQUIRE(step.ok());
+    stream.write(step->view<float>("x").value(), all(1));
+    const auto y = step->view<float>("y").value();
+    REQUIRE(step->replay(stream).executed_cleanly());
+    { const Instance gone = *std::move(step); }
+    REQUIRE(stream.read(y).value()[0] == 2.0F * static_cast<float>(i));
+  }
+}
+
+TEST_CASE("P4: sync answers a failed replay with what it asks of its user") {
+  Replaying it(StreamKind::worker);
+  it.stream.write(it.x, all(1));
+  it.base.script().accumulate_fails = true;
+  static_cast<void>(it.step->replay(it.stream));
+  const auto synced = it.stream.sync();
+  REQUIRE(!synced.ok());
+  CHECK(synced.error().text().find("reset the instance") != std::string::npos);
+}
+
+TEST_CASE("C1: a window that is left inside a piece of its work ends after that work") {
+  CounterDevice base;
+  auto stream = base.device.stream().value();
+  const auto y = base.device.buffer<float>("y", kCount).value();
+  stream.fill(y, 1.0F);
+  std::optional<OpenWindow> window(stream.record().value());
+  const bool abort = [] {
+    bool aborts = false;
+    SUBCASE("aborted") { aborts = true; }
+    SUBCASE("dropped") { aborts = false; }
+    return aborts;
+  }();
+  WriteSet writes = stream.write_set();
+  writes.add(y.view().binding());
+  ExecuteScope<Stream>::over(stream, intern_kernel_name("body"), std::move(writes), Where::here())
+      .execute([&](Stream& on) -> Result<void> {
+        if (abort) window->abort();
+        window.reset();
+        CHECK(!on.record().ok());
+        on.fill(y, 2.0F);
+        return {};
+      });
+  CHECK(stream.read(y).ok() == abort);  // C11: what was dropped is claimed, what was aborted is not
+  auto next = stream.record();
+  REQUIRE(next.ok());
+  stream.fill(y, 3.0F);
+  CHECK(next->seal().ok());
+  stream.fill(y, 0.0F);
+}
+
+TEST_CASE("M6: a constant without bytes is refused") {
+  const host::Device device;
+  const auto made = device.buffer<float>("weights", 4, Role::constant);
+  REQUIRE(!made.ok());
+  CHECK(made.error().kind() == ErrorKind::invalid_argument);
+}

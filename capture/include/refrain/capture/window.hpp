@@ -117,6 +117,16 @@ class Window {
   /// Ends because its handle was dropped: claims as a refusal does (C11).
   void drop() noexcept;
 
+  /// How a handle left a window from inside a piece of its work.
+  enum class Leave : std::uint8_t { no, abort, drop };
+  /// Its handle is gone while a body runs in it. It records on, so that the body's scope ends
+  /// where it began, and will not seal.
+  void leave_later(Leave how) noexcept {
+    if (leaving_ == Leave::no) leaving_ = how;
+  }
+  /// Ends it if it was left and the last body has come back; answers whether it has ended so.
+  bool end_if_left() noexcept;
+
  private:
   /// What is said about the first doom; its text is built when the window is sealed.
   struct Doom {
@@ -151,6 +161,7 @@ class Window {
   Overlay overlay_;
   std::optional<Doom> doom_;
   std::uint64_t later_dooms_ = 0;
+  Leave leaving_ = Leave::no;
 
   std::map<BufferId, std::uint32_t> regions_;
   std::vector<BufferId> buffers_;

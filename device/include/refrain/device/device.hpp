@@ -67,8 +67,8 @@ class DeviceCore {
   void detach(const Ledger& ledger) noexcept;
   /// Waits for the last work in flight that writes `bindings`, or, with `readers`, touches them.
   void wait_for(std::span<const BufferBinding> bindings, bool readers);
-  /// Work of `ledger` failed after it was issued (E10).
-  void failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept;
+  /// Work of `ledger` failed after it was issued (E10). Answers the error as everybody is told it.
+  Error failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept;
 
   // Windows that are open, to tell one whose thread a refused call came from (C17).
   void opened(Window& window);

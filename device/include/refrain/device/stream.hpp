@@ -217,6 +217,8 @@ class Stream {
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
+  /// The window that is open, or null. Ends one that its handle left inside a piece of work.
+  [[nodiscard]] Window* window() const noexcept;
   Result<OpenWindow> open(Where where);
 
   std::shared_ptr<StreamCore> core_;
