@@ -17,8 +17,8 @@ struct Late {
       return end();
     };
   }
+  Gate gate;  // first: the worker looks at it
   Rig rig{StreamKind::worker};
-  Gate gate;
 };
 
 }  // namespace

@@ -361,6 +361,7 @@ TEST_CASE("M8: check answers without waiting and takes nothing") {
     CHECK(rig.carried(x).message() == "x never came");
   }
   gate.open();
+  rig.settle();
 }
 
 TEST_CASE("buffers that cannot be are refused by name") {

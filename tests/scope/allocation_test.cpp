@@ -176,6 +176,17 @@ TEST_CASE_FIXTURE(Exits, "E2: an exit allocates nothing, whatever its body has m
             }
           }) == 0);
   }
+  SUBCASE("one late failure of many ranges") {
+    CHECK(body_then_fail([&] {
+            const BufferId many = buffer("many", 4096);
+            Bindings ranges_of_it;
+            for (std::uint64_t i = 0; i < 900; ++i) {
+              ranges_of_it.push_back(bytes(many, 3 * i, 3 * i + 1));
+            }
+            table.claim_late(premade, kernel, StreamId(8), {}, ranges_of_it,
+                             [](LateClaim&, std::span<const FailureTable::Open>) {});
+          }) == 0);
+  }
   SUBCASE("a window that is refused") {
     CHECK(body_then_fail([&] {
             Overlay overlay(table, StreamId(8));

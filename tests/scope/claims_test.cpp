@@ -50,6 +50,16 @@ TEST_CASE_FIXTURE(Scopes, "M1: ranges of one failure that touch are one range") 
   }
 }
 
+TEST_CASE_FIXTURE(Scopes, "M1: failed and skipped bytes of one failure that touch are one range") {
+  const BufferId y = buffer("y");
+  fail(bytes(y, 4, 8), "root");
+  CHECK(launching(stream, {bytes(y, 4, 8)}, {bytes(y, 8, 12)}).execute(succeeds).skipped());
+  CHECK(launching(stream, {bytes(y, 4, 8)}, {bytes(y, 0, 4)}).execute(succeeds).skipped());
+  const auto found = table.read_failure(stream.show(), Bindings{bytes(y, 0, 16)});
+  REQUIRE(static_cast<bool>(found));
+  CHECK(found.needed() == bytes(y, 0, 12));
+}
+
 TEST_CASE_FIXTURE(Scopes, "M1: ranges of two failures that touch stay two") {
   const BufferId y = buffer("y");
   fail(bytes(y, 0, 8), "left");

@@ -4,7 +4,8 @@
 // somebody looks, so this also shows that nobody can tell the difference.
 //
 // Two streams run on one thread, scopes open in scopes and end in any order, buffers come and go
-// while work runs, one stream records windows that are aborted or refused. Work of one stream keeps
+// while work runs, one stream records windows that are aborted or refused, and failures are found
+// late. Work of one stream keeps
 // off the bytes that the other is writing: they would be unordered (E11), and either story is
 // right.
 #include <doctest/doctest.h>
@@ -60,6 +61,8 @@ struct ModelScope {
   Bindings reads;
   Bindings writes;
   int provisional = 0;
+  int poisoned = 0;  // a failure that reached what it reads after that was looked at
+  const OpenScope* shown = nullptr;
 };
 
 struct Settings {
@@ -191,25 +194,48 @@ class Trial {
     }
     failure(number).cause = cause;
   }
-  void settle(const ModelScope& scope, bool clean) {
-    scopes_.erase(std::find_if(scopes_.begin(), scopes_.end(), [&](const ModelScope& each) {
-      return each.provisional == scope.provisional;
-    }));
-    failure(scope.provisional).open = false;
+  /// Whether something carries `number`, or stems from it.
+  bool lives(int number) {
+    const auto stems = [&](int carried) {
+      for (int at = carried; at != 0; at = failure(at).cause) {
+        if (at == number) return true;
+      }
+      return false;
+    };
+    for (const ModelBuffer& buffer : buffers_) {
+      for (std::uint64_t at = 0; at < kBytes; ++at) {
+        const ModelByte& byte = buffer.bytes[at];
+        if (stems(byte.failure) || stems(byte.mark) || stems(buffer.window[at].failure))
+          return true;
+      }
+    }
+    return false;
+  }
+  void settle(int provisional, bool clean) {
+    const auto found = std::find_if(scopes_.begin(), scopes_.end(), [&](const ModelScope& each) {
+      return each.provisional == provisional;
+    });
+    const ModelScope scope = *found;
+    scopes_.erase(found);
+    failure(provisional).open = false;
     if (!clean) return;
-    failure(scope.provisional).kind = ErrorKind::skipped;  // for what a skip has passed on
-    failure(scope.provisional).text = "The work did not run, because it needed bytes";
+    failure(provisional).kind = ErrorKind::skipped;  // for what a skip has passed on
+    failure(provisional).text = "The work did not run, because ";
+    if (scope.poisoned != 0) {
+      if (lives(scope.poisoned)) set_cause(provisional, scope.poisoned);
+      return;
+    }
     each(scope.writes, scope.in_window,
          [&](ModelByte& byte, const ModelBuffer& buffer, std::uint64_t at) {
-           if (byte.failure != scope.provisional || byte.passed_on) return;
-           const bool present = byte.present;
+           if (byte.failure != provisional || byte.passed_on) return;
            byte.failure = byte.mark = 0;
-           byte.present = present;
            // The nearest of the scopes around it that writes this byte.
            for (const ModelScope& outer : scopes_) {
              if (outer.stream != scope.stream || outer.in_window != scope.in_window) continue;
-             if (outer.provisional > scope.provisional) continue;  // not around it, but in it
-             if (names(outer.writes, buffer.id, at)) byte.failure = outer.provisional;
+             if (outer.provisional > provisional) continue;  // not around it, but in it
+             if (!names(outer.writes, buffer.id, at)) continue;
+             const bool bad = outer.poisoned != 0 && lives(outer.poisoned);
+             byte.failure = bad ? outer.poisoned : outer.provisional;
            }
          });
   }
@@ -235,36 +261,48 @@ class Trial {
         if (!unordered(stream, in_window, all, true)) opened.model.writes.push_back(all);
       }
     }
-    const int met = first_failed(reads, in_window);
     ScopeServer& server = *servers_[stream];
     const KernelId kernel = intern_kernel_name("model");
-    opened.scope.reset(
-        reads_something
-            ? new Scope(Scope::launching(server, kernel, opened.model.reads,
-                                         server.writes(opened.model.writes), at_line(1)))
-            : new Scope(
-                  Scope::over(server, kernel, server.writes(opened.model.writes), at_line(1))));
+    WriteSet writes = server.writes(opened.model.writes);
+    // A replay looks at its inputs itself, and may find them good just before they turn bad.
+    const bool replay = reads_something && !in_window && below(8) == 0;
+    const int met = replay ? 0 : first_failed(reads, in_window);
+    if (replay) opened.model.poisoned = reached(reads);
+    if (reads_something && !replay) {
+      opened.scope.reset(new Scope(
+          Scope::launching(server, kernel, opened.model.reads, std::move(writes), at_line(1))));
+    } else {
+      opened.scope.reset(new Scope(
+          Scope::over(server, kernel, std::move(writes), at_line(1), opened.model.reads)));
+    }
+    opened.model.shown = &opened.scope->shown();
     opened.skipped = met != 0;
     if (opened.scope->skipped() != opened.skipped) wrong("entered or skipped");
-    if (met != 0) {
-      each(opened.model.writes, in_window, [&](ModelByte& byte, const ModelBuffer&, std::uint64_t) {
-        byte.failure = met;
-        byte.mark = 0;
-        byte.passed_on = failure(met).open;
-        byte.present = true;
-      });
-      return opened;
+    if (met == 0) {
+      opened.model.provisional = mint(ErrorKind::torn_down, "The work that was to write this");
+      failure(opened.model.provisional).open = true;
+      scopes_.push_back(opened.model);
     }
-    opened.model.provisional = mint(ErrorKind::torn_down, "The work that was to write this");
-    failure(opened.model.provisional).open = true;
-    scopes_.push_back(opened.model);
+    int carried = met != 0 ? met : opened.model.provisional;
+    if (opened.model.poisoned != 0) carried = opened.model.poisoned;
     each(opened.model.writes, in_window, [&](ModelByte& byte, const ModelBuffer&, std::uint64_t) {
-      byte.failure = opened.model.provisional;
+      byte.failure = carried;
       byte.mark = 0;
-      byte.passed_on = false;
+      byte.passed_on = met != 0 && failure(met).open;
       byte.present = true;
     });
     return opened;
+  }
+
+  /// What a scope that opens now over `reads` would have missed.
+  int reached(const Bindings& reads) {
+    int bad = 0;
+    each(reads, false, [&](const ModelByte& byte, const ModelBuffer&, std::uint64_t) {
+      const ModelFailure& carried = failure(byte.failure);
+      if (bad != 0 || byte.failure == 0 || carried.open) return;
+      if (carried.kind != ErrorKind::unwritten) bad = byte.failure;
+    });
+    return bad;
   }
 
   void end(Opened& opened, int depth) {
@@ -278,7 +316,7 @@ class Trial {
       if (in_100(settings_.throws)) {
         own.kind = ErrorKind::exception;
         own.text = "An exception was thrown that is no std::exception.";
-        settle(opened.model, false);
+        settle(opened.model.provisional, false);
         throw Thrown{text};
       }
       if (in_100(settings_.fails)) {
@@ -293,14 +331,14 @@ class Trial {
         }
         own.kind = ErrorKind::kernel_failed;
         own.text = text;
-        settle(opened.model, false);
+        settle(opened.model.provisional, false);
         return error;
       }
-      settle(opened.model, true);
+      settle(opened.model.provisional, true);
       return {};
     };
     if (!opened.skipped && below(20) == 0) {  // dropped
-      settle(opened.model, false);
+      settle(opened.model.provisional, false);
       opened.scope.reset();
       return;
     }
@@ -320,7 +358,7 @@ class Trial {
 
   void step(int depth) {
     ++done_;
-    switch (below(12)) {
+    switch (below(13)) {
       default: {
         Opened opened = open(below(servers_.size()));
         // Most scopes end at once, as work does; some are kept, and end when it comes to them.
@@ -358,6 +396,10 @@ class Trial {
       }
       case 5: {
         if (below(4) == 0 && scopes_.empty()) mark();
+        break;
+      }
+      case 6: {
+        if (in_100(3 * settings_.fails)) fail_late();
         break;
       }
     }
@@ -398,6 +440,68 @@ class Trial {
     same_number(number, id);
     each(bytes, false,
          [&](ModelByte& byte, const ModelBuffer&, std::uint64_t) { byte.mark = number; });
+  }
+
+  void fail_late() {
+    using Byte = std::pair<BufferId, std::uint64_t>;
+    std::set<Byte> bad;
+    std::set<int> overruled;
+    const auto some_bytes = [&] { return Bindings{binding(), binding()}; };
+    const auto every = [](const Bindings& bindings, const auto& act) {
+      for (const BufferBinding& each : bindings) {
+        for (std::uint64_t at = each.range.begin; at < each.range.end; ++at) act({each.buffer, at});
+      }
+    };
+    const auto passes_on = [&](const Bindings& reads, const Bindings& writes) {
+      bool met = false;
+      every(reads, [&](const Byte& byte) { met = met || bad.count(byte) != 0; });
+      every(writes,
+            [&](const Byte& byte) { met ? void(bad.insert(byte)) : void(bad.erase(byte)); });
+      return met;
+    };
+    const int number = mint(ErrorKind::kernel_failed, "late " + std::to_string(++texts_));
+    const Bindings writes = some_bytes();
+    every(writes, [&](const Byte& byte) { bad.insert(byte); });
+    const auto walk = [&](LateClaim& late, std::span<const FailureTable::Open> open) {
+      for (std::uint64_t later = below(3); later != 0; --later) {
+        const Bindings read = below(2) == 0 ? some_bytes() : Bindings{};
+        const Bindings written = some_bytes();
+        if (late.passes_on({}, read, written) != passes_on(read, written)) wrong("passes on");
+      }
+      std::size_t count = 0;
+      for (const ModelScope& scope : scopes_) count += scope.in_window ? 0 : 1;
+      if (open.size() != count) return wrong("how many scopes are open");
+      for (const FailureTable::Open& each : open) {
+        const auto scope = std::find_if(scopes_.begin(), scopes_.end(), [&](const ModelScope& one) {
+          return one.shown == each.scope;
+        });
+        if (scope == scopes_.end()) return wrong("which scopes are open");
+        if (below(4) == 0) {  // the work that failed was issued in it
+          late.overrules(*each.scope);
+          overruled.insert(scope->provisional);
+          continue;
+        }
+        const bool met = late.passes_on({}, each.scope->reads, each.scope->writes);
+        if (met != passes_on(scope->reads, scope->writes)) return wrong("passes on to a scope");
+        if (!met) continue;
+        each.scope->poisoned.store(late.failure().number);
+        scope->poisoned = number;
+        late.overrules(*each.scope);
+        overruled.insert(scope->provisional);
+      }
+    };
+    const FailureId id = table_.claim_late(broken(failure(number).text), {}, {}, {}, writes, walk);
+    same_number(number, id);
+    for (const auto& [buffer, at] : bad) {
+      ModelBuffer* const found = find(buffer);
+      if (found == nullptr || !found->alive) continue;
+      ModelByte& byte = found->bytes[at];
+      const bool free = byte.failure == 0 || failure(byte.failure).kind == ErrorKind::unwritten ||
+                        overruled.count(byte.failure) != 0;
+      if (!free) continue;
+      byte.failure = number;
+      byte.passed_on = false;
+    }
   }
 
   void end_window() {

@@ -312,6 +312,21 @@ TEST_CASE_FIXTURE(WindowScopes,
   CHECK(clean(bytes(fresh, 0, 16)));
 }
 
+TEST_CASE_FIXTURE(WindowScopes, "C11: what a refused window claims is a failure like any other") {
+  const BufferId y = buffer("y");
+  const BufferId z = buffer("z");
+  CHECK(over(stream, {bytes(y, 0, 16)}).execute(fails("inside")).failed());
+  refuse("refused");
+  // A launch skips on it, and a scope that missed it at its opening is bad all the same (E10).
+  CHECK(launching(outside, {bytes(y, 0, 16)}, {bytes(z, 0, 8)}).execute(succeeds).skipped());
+  const Bindings reads{bytes(y, 0, 4)};
+  Scope::over(outside, intern_kernel_name("late"), outside.writes(Bindings{bytes(z, 8, 16)}),
+              at_line(23), reads)
+      .execute(succeeds);
+  CHECK(carried(bytes(z, 0, 8)).message() == "inside");
+  CHECK(carried(bytes(z, 8, 16)).message() == "inside");
+}
+
 TEST_CASE_FIXTURE(Scopes, "C18: a mark is met by every reader, over whatever lies beneath") {
   const BufferId y = buffer("y");
   const BufferId z = buffer("z");
