@@ -10,12 +10,9 @@ std::string_view standard_text(ErrorKind kind) noexcept {
   switch (kind) {
     case ErrorKind::torn_down:
       return "The work that was to write this was begun and never came back.";
-    case ErrorKind::skipped:
-      return "The work did not run, because an input carries a failure.";
-    case ErrorKind::unwritten:
-      return "Nobody has written these bytes.";
-    default:
-      return name_of(kind);
+    case ErrorKind::skipped: return "The work did not run, because an input carries a failure.";
+    case ErrorKind::unwritten: return "Nobody has written these bytes.";
+    default: return name_of(kind);
   }
 }
 

@@ -16,37 +16,37 @@ namespace refrain {
 /// What kind of thing went wrong. docs/errors.md says of each what it means and what to do.
 enum class ErrorKind : std::uint16_t {
   // Work and its data.
-  kernel_failed,    ///< A kernel answered with an error of its own.
-  exception,        ///< A body or kernel threw; the error holds the exception.
-  torn_down,        ///< Work was begun and never came back.
-  skipped,          ///< Work did not run: an input carries a failure, named by its number.
-  failed_input,     ///< A read met bytes that carry a failure; the text tells its story.
-  unwritten,        ///< Bytes that nobody has written were read.
+  kernel_failed,  ///< A kernel answered with an error of its own.
+  exception,      ///< A body or kernel threw; the error holds the exception.
+  torn_down,      ///< Work was begun and never came back.
+  skipped,        ///< Work did not run: an input carries a failure, named by its number.
+  failed_input,   ///< A read met bytes that carry a failure; the text tells its story.
+  unwritten,      ///< Bytes that nobody has written were read.
   // Handles and arguments.
-  stale_buffer,     ///< A handle to memory that is gone.
-  other_device,     ///< A handle of another device.
-  constant_written, ///< Work names a constant among what it writes.
-  invalid_argument, ///< A size, shape, range or option that cannot be.
-  kernel_missing,   ///< No kernel of that name and version is registered.
-  kernel_signature, ///< A kernel's parameters are not those that were asked for or recorded.
-  out_of_memory,    ///< The device has no memory left.
-  device_refused,   ///< The device refused a call.
+  stale_buffer,      ///< A handle to memory that is gone.
+  other_device,      ///< A handle of another device.
+  constant_written,  ///< Work names a constant among what it writes.
+  invalid_argument,  ///< A size, shape, range or option that cannot be.
+  kernel_missing,    ///< No kernel of that name and version is registered.
+  kernel_signature,  ///< A kernel's parameters are not those that were asked for or recorded.
+  out_of_memory,     ///< The device has no memory left.
+  device_refused,    ///< The device refused a call.
   // The window.
-  wrong_state,      ///< A call out of order; nothing has changed.
-  refused_in_window,///< A call that cannot be recorded; the window goes on.
-  window_doomed,    ///< The window cannot seal; the text says what doomed it.
-  recorded_nothing, ///< Nothing was recorded in a window.
-  not_replayed,     ///< Bytes that a recording will write, and no replay has written yet.
+  wrong_state,        ///< A call out of order; nothing has changed.
+  refused_in_window,  ///< A call that cannot be recorded; the window goes on.
+  window_doomed,      ///< The window cannot seal; the text says what doomed it.
+  recorded_nothing,   ///< Nothing was recorded in a window.
+  not_replayed,       ///< Bytes that a recording will write, and no replay has written yet.
   // Replay.
-  busy,             ///< Used from two threads at once.
-  unbound,          ///< A binding that the graph does not have, or that was not given.
+  busy,     ///< Used from two threads at once.
+  unbound,  ///< A binding that the graph does not have, or that was not given.
   // Files.
-  file_io,          ///< The operating system refused a file operation.
-  file_foreign,     ///< Not a capture file.
-  file_version,     ///< A format or feature that this version does not read.
-  file_damaged,     ///< Bytes that do not match their digest, or a structure that cannot be.
-  file_limit,       ///< More than the limits allow.
-  not_portable,     ///< A graph that cannot be saved; the text lists why.
+  file_io,       ///< The operating system refused a file operation.
+  file_foreign,  ///< Not a capture file.
+  file_version,  ///< A format or feature that this version does not read.
+  file_damaged,  ///< Bytes that do not match their digest, or a structure that cannot be.
+  file_limit,    ///< More than the limits allow.
+  not_portable,  ///< A graph that cannot be saved; the text lists why.
 };
 
 /// The enumerator's name, as in the source.
@@ -58,7 +58,8 @@ class Error {
   Error(ErrorKind kind, std::string message);
 
   /// An error that needs no text of its own; allocates nothing.
-  explicit Error(ErrorKind kind, FailureId failure = {}) noexcept : kind_(kind), failure_(failure) {}
+  explicit Error(ErrorKind kind, FailureId failure = {}) noexcept
+      : kind_(kind), failure_(failure) {}
 
   /// Holds what a body threw; its text is read when somebody asks (E4). Allocates nothing.
   static Error thrown(std::exception_ptr exception) noexcept;

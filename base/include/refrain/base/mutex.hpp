@@ -22,7 +22,6 @@ class REFRAIN_THREAD_ANNOTATION(capability("mutex")) Mutex {
   void lock() REFRAIN_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
   void unlock() REFRAIN_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
 
-
  private:
   std::mutex mutex_;
 };
@@ -30,8 +29,7 @@ class REFRAIN_THREAD_ANNOTATION(capability("mutex")) Mutex {
 /// Holds a `Mutex` for a block.
 class REFRAIN_THREAD_ANNOTATION(scoped_lockable) Lock {
  public:
-  explicit Lock(Mutex& mutex) REFRAIN_THREAD_ANNOTATION(acquire_capability(mutex))
-      : mutex_(mutex) {
+  explicit Lock(Mutex& mutex) REFRAIN_THREAD_ANNOTATION(acquire_capability(mutex)) : mutex_(mutex) {
     mutex_.lock();
   }
   ~Lock() REFRAIN_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }

@@ -32,10 +32,10 @@ class [[nodiscard]] Result {
   Result() requires(std::is_void_v<T>) = default;
   Result(Error error) : expected_(tl::unexpect, std::move(error)) {}  // NOLINT: `return error;`
   template <class U = T>
-    requires(!std::is_void_v<T> && std::is_constructible_v<T, U &&> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-             !std::is_same_v<std::remove_cvref_t<U>, Result>)
-  Result(U&& value) : expected_(std::forward<U>(value)) {}  // NOLINT: `return value;`
+  requires(!std::is_void_v<T> && std::is_constructible_v<T, U&&> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Error> &&
+           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)
+      : expected_(std::forward<U>(value)) {}  // NOLINT: `return value;`
 
   [[nodiscard]] bool ok() const noexcept { return expected_.has_value(); }
   explicit operator bool() const noexcept { return ok(); }
@@ -76,8 +76,8 @@ class [[nodiscard]] Result {
 }  // namespace refrain
 
 /// Returns the error of `expression` from the enclosing function, if it has one.
-#define REFRAIN_TRY(expression)                                  \
-  do {                                                           \
-    if (auto refrain_try = (expression); !refrain_try.ok())      \
-      return ::std::move(refrain_try).error();                   \
+#define REFRAIN_TRY(expression)                             \
+  do {                                                      \
+    if (auto refrain_try = (expression); !refrain_try.ok()) \
+      return ::std::move(refrain_try).error();              \
   } while (false)
