@@ -25,7 +25,7 @@ static_assert(!std::is_convertible_v<ErrorKind, Error>, "an error is made on pur
 
 // A text that fits no small string.
 constexpr const char* kLong =
-    "The kernel \"attention\" answered with code 700 while it read 4096 bytes of \"keys\".";
+    R"(The kernel "attention" answered with code 700 while it read 4096 bytes of "keys".)";
 
 std::exception_ptr caught(const std::string& text) {
   return std::make_exception_ptr(std::runtime_error(text));

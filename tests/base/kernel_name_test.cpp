@@ -37,6 +37,7 @@ TEST_CASE("kernel names: threads that intern the same names agree, and views sta
   std::vector<std::vector<KernelId>> ids(kThreads, std::vector<KernelId>(kNames));
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
       for (int i = 0; i < kNames; ++i) {

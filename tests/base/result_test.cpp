@@ -29,14 +29,14 @@ Result<void> only_even(int number) {
 }
 
 template <class From, class To>
-constexpr bool becomes = std::is_convertible_v<From, To>;
+constexpr bool kBecomes = std::is_convertible_v<From, To>;
 
 // What a result promises through its type.
-static_assert(becomes<Error, Result<int>>);
-static_assert(becomes<int, Result<int>>);
-static_assert(becomes<const char*, Result<std::string>>);
-static_assert(!becomes<Result<int>, bool>, "a failed result must not pass for false");
-static_assert(!becomes<Result<int>, int>);
+static_assert(kBecomes<Error, Result<int>>);
+static_assert(kBecomes<int, Result<int>>);
+static_assert(kBecomes<const char*, Result<std::string>>);
+static_assert(!kBecomes<Result<int>, bool>, "a failed result must not pass for false");
+static_assert(!kBecomes<Result<int>, int>);
 static_assert(!std::is_default_constructible_v<Result<int>>, "a result of nothing says nothing");
 static_assert(std::is_default_constructible_v<Result<void>>);
 static_assert(!std::is_copy_constructible_v<Result<std::unique_ptr<int>>>);

@@ -60,7 +60,7 @@ class Exits : public Scopes {
 }  // namespace
 
 TEST_CASE("allocations: the counter counts") {
-  const std::uint64_t one = test::counts_allocations ? 1 : 0;
+  const std::uint64_t one = test::kCountsAllocations ? 1 : 0;
   CHECK(test::allocations_in([] { const std::vector<int> some(100); }) == one);
   CHECK(test::allocations_in([] {}) == 0);
 }
@@ -269,7 +269,7 @@ TEST_CASE_FIXTURE(Exits, "C8: exits in a window allocate nothing") {
   const auto measured = [&](const Bindings& writes, const auto& body) {
     std::uint64_t at_exit = 0;
     over(stream, writes).execute([&](ScopeServer& inside) {
-      const Result<void> result = body(inside);
+      Result<void> result = body(inside);
       at_exit = allocations();
       return result;
     });

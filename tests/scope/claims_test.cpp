@@ -83,6 +83,7 @@ TEST_CASE_FIXTURE(Scopes, "M2: a failure goes with the last byte that carries it
 
 TEST_CASE_FIXTURE(Scopes, "M2: dropping every buffer leaves the table empty") {
   std::vector<BufferId> many;
+  many.reserve(3000);
   for (int i = 0; i < 3000; ++i) many.push_back(table.add("b", 8, nullptr, i % 2 == 0));
   for (const BufferId each : many) fail(bytes(each, 2, 6), "boom");
   CHECK(table.live_failures() == 3000 + 1500);

@@ -108,6 +108,8 @@ class Trial {
     return wrong_;
   }
   [[nodiscard]] int done() const { return done_; }
+  /// How often nothing was wrong anywhere.
+  [[nodiscard]] int empty() const { return empty_; }
 
  private:
   // Chance.
@@ -268,13 +270,12 @@ class Trial {
     const bool replay = reads_something && !in_window && below(8) == 0;
     const int met = replay ? 0 : first_failed(reads, in_window);
     if (replay) opened.model.poisoned = reached(reads);
-    if (reads_something && !replay) {
-      opened.scope.reset(new Scope(
-          Scope::launching(server, kernel, opened.model.reads, std::move(writes), at_line(1))));
-    } else {
-      opened.scope.reset(new Scope(
-          Scope::over(server, kernel, std::move(writes), at_line(1), opened.model.reads)));
-    }
+    opened.scope = kept([&] {
+      return reads_something && !replay
+                 ? Scope::launching(server, kernel, opened.model.reads, std::move(writes),
+                                    at_line(1))
+                 : Scope::over(server, kernel, std::move(writes), at_line(1), opened.model.reads);
+    });
     opened.model.shown = &opened.scope->shown();
     opened.skipped = met != 0;
     if (opened.scope->skipped() != opened.skipped) wrong("entered or skipped");
@@ -454,7 +455,7 @@ class Trial {
     };
     const auto passes_on = [&](const Bindings& reads, const Bindings& writes) {
       bool met = false;
-      every(reads, [&](const Byte& byte) { met = met || bad.count(byte) != 0; });
+      every(reads, [&](const Byte& byte) { met = met || bad.contains(byte); });
       every(writes,
             [&](const Byte& byte) { met ? void(bad.insert(byte)) : void(bad.erase(byte)); });
       return met;
@@ -497,7 +498,7 @@ class Trial {
       if (found == nullptr || !found->alive) continue;
       ModelByte& byte = found->bytes[at];
       const bool free = byte.failure == 0 || failure(byte.failure).kind == ErrorKind::unwritten ||
-                        overruled.count(byte.failure) != 0;
+                        overruled.contains(byte.failure);
       if (!free) continue;
       byte.failure = number;
       byte.passed_on = false;
@@ -619,15 +620,13 @@ class Trial {
   std::string wrong_;
   int done_ = 0;
   int texts_ = 0;
-
- public:
-  int empty_ = 0;  // how often nothing was wrong anywhere
+  int empty_ = 0;
 };
 
 }  // namespace
 
 TEST_CASE("model: the table tells the same story as one number a byte, whatever runs") {
-  const char* const given = std::getenv("REFRAIN_MODEL_SEED");
+  const char* const given = std::getenv("REFRAIN_MODEL_SEED");  // NOLINT: one thread
   const std::uint64_t seed =
       given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   MESSAGE("seed ", seed, " (set REFRAIN_MODEL_SEED to run it again)");
@@ -646,7 +645,7 @@ TEST_CASE("model: the table tells the same story as one number a byte, whatever 
       Trial trial(own, settings);
       const std::string wrong = trial.run(40);
       done += trial.done();
-      empty += trial.empty_;
+      empty += trial.empty();
       INFO("round ", round, ", seed ", own, ", fails ", settings.fails);
       REQUIRE_MESSAGE(wrong.empty(), wrong);
     }

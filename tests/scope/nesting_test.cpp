@@ -275,8 +275,8 @@ TEST_CASE_FIXTURE(Scopes,
   const BufferId a = buffer("a");
   const BufferId b = buffer("b");
   const BufferId c = buffer("c");
-  auto first = std::unique_ptr<Scope>(new Scope(over(stream, {bytes(a, 0, 16), bytes(c, 0, 8)})));
-  auto second = std::unique_ptr<Scope>(new Scope(over(stream, {bytes(b, 0, 16), bytes(c, 4, 16)})));
+  auto first = kept([&] { return over(stream, {bytes(a, 0, 16), bytes(c, 0, 8)}); });
+  auto second = kept([&] { return over(stream, {bytes(b, 0, 16), bytes(c, 4, 16)}); });
   SUBCASE("the older succeeds") {
     CHECK(std::move(*first).execute(succeeds).executed_cleanly());
     first.reset();

@@ -200,8 +200,8 @@ TEST_CASE_FIXTURE(WindowScopes,
                   "C8: scopes of a window that end in another order settle their own bytes") {
   const BufferId a = buffer("a");
   const BufferId b = buffer("b");
-  auto first = std::unique_ptr<Scope>(new Scope(over(stream, {bytes(a, 0, 16)})));
-  auto second = std::unique_ptr<Scope>(new Scope(over(stream, {bytes(b, 0, 16)})));
+  auto first = kept([&] { return over(stream, {bytes(a, 0, 16)}); });
+  auto second = kept([&] { return over(stream, {bytes(b, 0, 16)}); });
   CHECK(std::move(*first).execute(succeeds).executed_cleanly());
   first.reset();
   CHECK(overlay->inside());

@@ -5,6 +5,8 @@
 
 #include <boost/container/static_vector.hpp>
 #include <cstddef>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +17,8 @@
 #include "refrain/scope/failure_view.hpp"
 
 namespace refrain::test {
+
+using Bindings = std::vector<BufferBinding>;
 
 /// Who heard what.
 enum class Heard {
@@ -39,7 +43,7 @@ struct LogEntry {
 class Log {
  public:
   void add(const LogEntry& entry) noexcept {
-    if (entries_.size() < entries_.capacity()) entries_.push_back(entry);
+    if (entries_.size() < kKept) entries_.push_back(entry);
   }
   void clear() noexcept { entries_.clear(); }
   [[nodiscard]] std::vector<Heard> order() const {
@@ -56,7 +60,9 @@ class Log {
   }
 
  private:
-  boost::container::static_vector<LogEntry, 256> entries_;
+  static constexpr std::size_t kKept = 256;
+
+  boost::container::static_vector<LogEntry, kKept> entries_;
 };
 
 /// A window that records nothing and refuses nothing.
@@ -110,6 +116,7 @@ class LoggedView {
 };
 
 /// One stream. For one thread, as a stream is.
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): a show has a cache line of its own
 class ScopeServer {
  public:
   ScopeServer(FailureTable& table, StreamId id) : table_(table), show_(id), pool_(table) {
@@ -147,6 +154,9 @@ class ScopeServer {
     return set;
   }
 
+  /// What a scope reads must outlive it, which a test's list of braces does not.
+  [[nodiscard]] const Bindings& keep(const Bindings& reads) { return kept_.emplace_back(reads); }
+
   Log log;
 
  private:
@@ -154,6 +164,7 @@ class ScopeServer {
   ScopeShow show_;
   WriteSetPool pool_;
   std::optional<FakeWindow> window_;
+  std::deque<Bindings> kept_;
 };
 
 static_assert(FailureStore<FailureView>);
@@ -161,8 +172,6 @@ static_assert(FailureStore<LoggedView>);
 static_assert(WriteScoped<ScopeServer>);
 
 using Scope = ExecuteScope<ScopeServer>;
-using Bindings = std::vector<BufferBinding>;
-
 inline BufferBinding bytes(BufferId buffer, std::uint64_t begin, std::uint64_t end) {
   return {buffer, {begin, end}};
 }
@@ -172,13 +181,19 @@ inline Error broken(std::string message) {
 }
 
 /// The bodies that most tests need.
-inline constexpr auto succeeds = [](ScopeServer&) -> Result<void> { return {}; };
+inline Result<void> succeeds(ScopeServer&) { return {}; }
 inline auto fails(std::string message) {
-  return [message](ScopeServer&) -> Result<void> { return broken(message); };
+  return [message = std::move(message)](ScopeServer&) -> Result<void> { return broken(message); };
 }
 
 /// Where pretended work was issued.
 inline constexpr Where at_line(int line) noexcept { return Where{"model.cc", line}; }
+
+/// A scope that outlives the block it was opened in.
+template <class Open>
+std::unique_ptr<Scope> kept(const Open& open) {
+  return std::unique_ptr<Scope>(new Scope(open()));  // NOLINT: a scope is never moved
+}
 
 /// Opens a scope on `server`. The names are the rules' own.
 inline Scope over(ScopeServer& server, const Bindings& writes, std::string_view kernel = "work") {
@@ -186,8 +201,8 @@ inline Scope over(ScopeServer& server, const Bindings& writes, std::string_view 
 }
 inline Scope launching(ScopeServer& server, const Bindings& reads, const Bindings& writes,
                        std::string_view kernel = "work") {
-  return Scope::launching(server, intern_kernel_name(kernel), reads, server.writes(writes),
-                          at_line(2));
+  return Scope::launching(server, intern_kernel_name(kernel), server.keep(reads),
+                          server.writes(writes), at_line(2));
 }
 
 }  // namespace refrain::test

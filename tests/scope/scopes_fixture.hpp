@@ -11,6 +11,7 @@
 
 namespace refrain::test {
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): it holds a stream
 class Scopes {
  public:
   Scopes() = default;

@@ -131,6 +131,7 @@ template <class Each>
 void while_working(std::vector<std::unique_ptr<Worker>>& workers, Each each) {
   std::atomic<int> running{static_cast<int>(workers.size())};
   std::vector<std::thread> threads;
+  threads.reserve(workers.size());
   for (const auto& worker : workers) {
     threads.emplace_back([&running, &worker] {
       worker->run();

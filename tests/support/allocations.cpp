@@ -13,10 +13,12 @@
 
 #ifdef REFRAIN_TEST_SANITIZED
 
-const bool refrain::test::counts_allocations = false;
+const bool refrain::test::kCountsAllocations = false;
 std::uint64_t refrain::test::allocations() noexcept { return 0; }
 
 #else
+
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): this is what new and delete are made of
 
 namespace {
 
@@ -37,7 +39,7 @@ void* take(std::size_t size, std::align_val_t alignment) {
 
 }  // namespace
 
-const bool refrain::test::counts_allocations = true;
+const bool refrain::test::kCountsAllocations = true;
 std::uint64_t refrain::test::allocations() noexcept { return count; }
 
 // The nothrow forms of the standard library call these.
@@ -53,5 +55,7 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+// NOLINTEND(cppcoreguidelines-no-malloc)
 
 #endif

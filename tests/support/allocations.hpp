@@ -8,7 +8,7 @@
 namespace refrain::test {
 
 /// Whether this build counts at all.
-extern const bool counts_allocations;
+extern const bool kCountsAllocations;
 
 /// How often this thread has called operator new so far; 0 where nothing is counted.
 std::uint64_t allocations() noexcept;

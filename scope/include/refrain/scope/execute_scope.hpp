@@ -62,12 +62,12 @@ class [[nodiscard]] ExecuteScope {
   struct ValueOf;
   template <class T>
   struct ValueOf<Result<T>> {
-    using type = T;
+    using Type = T;
   };
   /// What a body's `Result` holds.
   template <class Body>
   using BodyValue =
-      typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>>::type;
+      typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>>::Type;
 
  public:
   /// Around work that reads no device memory, or whose reads somebody has just `looked_at`, which

@@ -194,7 +194,7 @@ class FailureTable {
 
   /// A scope that is open, and where.
   struct Open {
-    OpenScope* scope;
+    OpenScope* scope = nullptr;
     StreamId stream;
   };
   /// Follows a failure through what was issued later, with the table locked so that no scope opens
