@@ -143,7 +143,7 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   }
   Ledger::Work work;
   work.advice = terms.advice;
-  work.unrun_writes.assign(terms.unrun_writes.begin(), terms.unrun_writes.end());
+  work.unrun_writes.assign(scope.unrun_writes.begin(), scope.unrun_writes.end());
   work.kernel = scope.kernel;
   work.where = scope.where;
   work.reads.assign(scope.reads.begin(), scope.reads.end());
@@ -225,10 +225,9 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     const BoundKernel node{kernel.code.get(), grid,
                            std::span<const std::byte>(bound.data(), bound.size()),
                            std::span<const std::uint64_t>(view_bytes.data(), view_bytes.size())};
-    return hand_over(scope.shown(), WorkTerms{scope.shown().writes, kernel.code},
-                     [&](Ticket ticket) {
-                       return core_->device->backend().issue(*core_->backend, node, ticket);
-                     });
+    return hand_over(scope.shown(), WorkTerms{kernel.code}, [&](Ticket ticket) {
+      return core_->device->backend().issue(*core_->backend, node, ticket);
+    });
   });
 }
 
@@ -319,7 +318,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
     }
     const BoundCopy node{(*from)->address() + source.range.begin,
                          (*to)->address() + destination.range.begin, source.range.size()};
-    return hand_over(scope.shown(), WorkTerms{scope.shown().writes}, [&](Ticket ticket) {
+    return hand_over(scope.shown(), WorkTerms{}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
@@ -354,7 +353,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
     }
     const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
                          pattern, width};
-    return hand_over(scope.shown(), WorkTerms{scope.shown().writes}, [&](Ticket ticket) {
+    return hand_over(scope.shown(), WorkTerms{}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });

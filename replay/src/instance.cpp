@@ -212,10 +212,9 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   }
   // P1: a failure to run claims all of it, a clean run releases all of it.
   auto scope = ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(body.writes),
-                                          where, looked_at);
+                                          where, ReplayTerms{looked_at, body.fresh_writes});
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
-    REFRAIN_TRY(on.run(*body.executable, scope.shown(),
-                       WorkTerms{body.fresh_writes, body_, body.plan->advice}));
+    REFRAIN_TRY(on.run(*body.executable, scope.shown(), WorkTerms{body_, body.plan->advice}));
     return Replayed{++body.replays};
   });
 }

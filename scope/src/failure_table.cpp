@@ -214,9 +214,46 @@ void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
   records_.retain(&record);  // the scope's own, until it settles
   record.provisional = true;
   scope.provisional = &record;
+  records_.retain(bad);  // what carries it may be just the bytes that are claimed now
   for (const BufferBinding& binding : scope.writes) {
     if (Slot* const found = slot(binding.buffer)) {
-      found->claims.put(binding.range, {bad != nullptr ? bad : &record, nullptr}, context());  // O6
+      found->claims.put(binding.range, {&record, nullptr}, context());  // O6
+    }
+  }
+  if (bad == nullptr) return;
+  for (const BufferBinding& binding : scope.unrun_writes) {
+    if (Slot* const found = slot(binding.buffer)) {
+      found->claims.put(binding.range, {bad, nullptr}, context());
+    }
+  }
+  records_.release(bad);
+}
+
+void FailureTable::release_what_stays(OpenScope& scope) noexcept {
+  for (const BufferBinding& binding : scope.writes) {
+    Slot* const target = slot(binding.buffer);
+    if (target == nullptr) continue;
+    ByteRange rest = binding.range;
+    while (!rest.empty()) {
+      // The next stretch from `rest.begin` that is wholly inside or wholly outside `unrun_writes`.
+      ByteRange part = rest;
+      bool unrun = false;
+      for (const BufferBinding& each : scope.unrun_writes) {
+        if (each.buffer != binding.buffer || !each.range.overlaps(part)) continue;
+        unrun = each.range.begin <= part.begin;
+        part.end = unrun ? std::min(part.end, each.range.end) : each.range.begin;
+        if (unrun) break;
+      }
+      rest.begin = part.end;
+      ByteRange carried;
+      while (!unrun && target->claims.any(part, [&](ByteRange at, const Claim& claim) {
+        carried = at;
+        return claim.failure == scope.provisional && !claim.passed_on;
+      })) {
+        target->claims.erase(carried, context());
+        restore(scope.parent, binding.buffer, carried);
+        part.begin = carried.end;
+      }
     }
   }
 }
@@ -335,7 +372,9 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
   } else if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
-    // E10: what was put back on its bytes after the failure itself had gone.
+    // P2: the states of a replay that was held back are what they were.
+    release_what_stays(scope);
+    // E10: what was put back on its other bytes after the failure itself had gone.
     records_.set_error(*provisional, Error(ErrorKind::skipped, FailureId(bad)));
   } else {
     for (const BufferBinding& binding : scope.writes) {

@@ -264,14 +264,14 @@ TEST_CASE_FIXTURE(Scopes, "E10: a failure between looking at the inputs and open
   SUBCASE("outermost") {
     root = ledger.fails_late(table, 0, "late");
     Scope::over(stream, intern_kernel_name("replay"), stream.writes(Bindings{bytes(y, 0, 16)}),
-                at_line(12), reads)
+                at_line(12), ReplayTerms{reads, {}})
         .execute(succeeds);
   }
   SUBCASE("in another scope's body") {
     over(stream, {bytes(y, 8, 16)}).execute([&](ScopeServer& inside) -> Result<void> {
       root = ledger.fails_late(table, 0, "late");
       Scope::over(inside, intern_kernel_name("replay"), stream.writes(Bindings{bytes(y, 0, 16)}),
-                  at_line(12), reads)
+                  at_line(12), ReplayTerms{reads, {}})
           .execute(succeeds);
       return {};
     });
@@ -339,6 +339,63 @@ TEST_CASE_FIXTURE(Scopes,
       });
   CHECK(clean(bytes(x, 0, 16)));
   CHECK_FALSE(clean(bytes(y, 0, 8)));
+}
+
+TEST_CASE_FIXTURE(Scopes, "E10, P2: a replay that is held back leaves its states alone") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  const Bindings reads{bytes(x, 0, 4)};
+  const Bindings fresh{bytes(y, 0, 4), bytes(y, 8, 12)};  // the rest of y is state
+  FailureId root;
+  const auto fails = [&] {
+    root = table.claim_late(broken("late"), {}, StreamId(7), {}, Bindings{bytes(x, 0, 16)},
+                            [](LateClaim& late, std::span<const FailureTable::Open> open) {
+                              for (const FailureTable::Open& each : open) {
+                                if (late.passes_on({}, each.scope->reads, each.scope->writes,
+                                                   each.scope->unrun_writes)) {
+                                  each.scope->poisoned = late.failure().number;
+                                  late.overrules(*each.scope);
+                                }
+                              }
+                            });
+  };
+  const auto replay = [&](auto body) {
+    return Scope::over(stream, intern_kernel_name("replay"),
+                       stream.writes(Bindings{bytes(y, 0, 16)}), at_line(12),
+                       ReplayTerms{reads, fresh})
+        .execute(body);
+  };
+  std::size_t told = 0;
+  SUBCASE("found before it is shown, and it is not taken") {
+    fails();
+    told = stream.log.of(Heard::listener).size();
+    const auto outcome =
+        replay([&](ScopeServer&) -> Result<void> { return Error(ErrorKind::skipped, root); });
+    REQUIRE(outcome.skipped());
+    CHECK(outcome.failure() == root);
+  }
+  SUBCASE("found while it is open, and it is not taken") {
+    told = stream.log.of(Heard::listener).size();
+    const auto outcome = replay([&](ScopeServer&) -> Result<void> {
+      fails();
+      return Error(ErrorKind::skipped, root);
+    });
+    REQUIRE(outcome.skipped());
+    CHECK(outcome.failure() == root);
+  }
+  SUBCASE("found while it is open, after it was taken") {
+    told = stream.log.of(Heard::listener).size();
+    const auto outcome = replay([&](ScopeServer&) -> Result<void> {
+      fails();
+      return {};
+    });
+    CHECK(outcome.executed_cleanly());
+  }
+  CHECK(stream.log.of(Heard::listener).size() == told);
+  CHECK(carried(bytes(y, 0, 4)).failure() == root);
+  CHECK(carried(bytes(y, 8, 12)).failure() == root);
+  CHECK(clean(bytes(y, 4, 8)));
+  CHECK(clean(bytes(y, 12, 16)));
 }
 
 TEST_CASE_FIXTURE(Scopes, "E10: a buffer that is gone is no longer there to be claimed") {

@@ -271,10 +271,10 @@ class Trial {
     const int met = replay ? 0 : first_failed(reads, in_window);
     if (replay) opened.model.poisoned = reached(reads);
     opened.scope = kept([&] {
-      return reads_something && !replay
-                 ? Scope::launching(server, kernel, opened.model.reads, std::move(writes),
-                                    at_line(1))
-                 : Scope::over(server, kernel, std::move(writes), at_line(1), opened.model.reads);
+      return reads_something && !replay ? Scope::launching(server, kernel, opened.model.reads,
+                                                           std::move(writes), at_line(1))
+                                        : Scope::over(server, kernel, std::move(writes), at_line(1),
+                                                      ReplayTerms{opened.model.reads, {}});
     });
     opened.model.shown = &opened.scope->shown();
     opened.skipped = met != 0;

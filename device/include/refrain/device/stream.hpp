@@ -30,8 +30,6 @@ struct StreamCore;
 
 /// What is said about work that may end after its call is back.
 struct WorkTerms {
-  /// What carries a failure that holds the work back before it has begun.
-  std::span<const BufferBinding> unrun_writes;
   /// Kept until it has ended.
   std::shared_ptr<const void> pins{};
   /// Becomes part of its error, now or late: what that asks of the user. Of static storage.

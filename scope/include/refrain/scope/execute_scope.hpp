@@ -9,6 +9,7 @@
 
 #include <concepts>
 #include <exception>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -55,6 +56,14 @@ concept WriteScoped = requires(Server& server, const OpenScope& scope, const Err
   noexcept;
 };
 
+/// What a replay says of its scope, which both lists outlive.
+struct ReplayTerms {
+  std::span<const BufferBinding> looked_at{};  ///< Its reads, which somebody has just looked at.
+  /// Those of its writes that are bad should it be held back before it has begun; without a value
+  /// all of them.
+  std::optional<std::span<const BufferBinding>> unrun_writes{};
+};
+
 /// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
 template <WriteScoped Server>
 class [[nodiscard]] ExecuteScope {
@@ -70,11 +79,11 @@ class [[nodiscard]] ExecuteScope {
       typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>>::Type;
 
  public:
-  /// Around work that reads no device memory, or whose reads somebody has just `looked_at`, which
-  /// then outlive the scope. Always enters (O2).
+  /// Around work that reads no device memory, or whose reads somebody has just looked at. Always
+  /// enters (O2).
   static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes, Where where,
-                           std::span<const BufferBinding> looked_at = {}) {
-    return ExecuteScope(server, kernel, FoundFailure{}, looked_at, std::move(writes), where);
+                           const ReplayTerms& terms = {}) {
+    return ExecuteScope(server, kernel, FoundFailure{}, terms, std::move(writes), where);
   }
 
   /// Around work that reads device memory. Skips when one of `reads` carries a failure. `reads`
@@ -83,8 +92,8 @@ class [[nodiscard]] ExecuteScope {
                                 std::span<const BufferBinding> reads, WriteSet writes,
                                 Where where) {
     // O3: looked at before anything is claimed, or work in place would meet its own claim.
-    return ExecuteScope(server, kernel, server.write_streams().read_failure(reads), reads,
-                        std::move(writes), where);
+    return ExecuteScope(server, kernel, server.write_streams().read_failure(reads),
+                        ReplayTerms{reads, {}}, std::move(writes), where);
   }
 
   ExecuteScope(const ExecuteScope&) = delete;
@@ -108,6 +117,12 @@ class [[nodiscard]] ExecuteScope {
     if (!entered_) return Skipped{skipped_};
     try {
       auto result = std::forward<Body>(body)(server_);
+      if (!result.ok() && held_back(result.error())) {
+        // E10: a failure reached its input after it was looked at, and it was not begun. What it
+        // would have written carries that failure already, and everybody has heard of it.
+        settle_clean();
+        return Skipped{result.error().failure()};
+      }
       if (!result.ok()) {  // E2, C3
         settle(result.error());
         return std::move(result).error();
@@ -126,11 +141,12 @@ class [[nodiscard]] ExecuteScope {
   }
 
  private:
-  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found,
-               std::span<const BufferBinding> reads, WriteSet writes, Where where)
+  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found, const ReplayTerms& terms,
+               WriteSet writes, Where where)
       : server_(server), writes_(std::move(writes)) {
-    scope_.reads = reads;
+    scope_.reads = terms.looked_at;
     scope_.writes = writes_.bindings();
+    scope_.unrun_writes = terms.unrun_writes.value_or(scope_.writes);
     scope_.kernel = kernel;
     scope_.where = where;
     if (!found) {
@@ -147,6 +163,11 @@ class [[nodiscard]] ExecuteScope {
     if (!scope_.writes.empty()) skip.would_write = scope_.writes.front();
     server_.write_streams().propagate(found, skip, scope_.writes);
     skipped_ = found.id();
+  }
+
+  [[nodiscard]] bool held_back(const Error& error) const noexcept {
+    const std::uint64_t bad = scope_.poisoned.load(std::memory_order_relaxed);
+    return bad != 0 && error.kind() == ErrorKind::skipped && error.failure() == FailureId(bad);
   }
 
   void settle_clean() noexcept {

@@ -31,6 +31,9 @@ class Overlay;
 struct OpenScope {
   std::span<const BufferBinding> reads;  ///< What was looked at before it opened.
   std::span<const BufferBinding> writes;
+  /// Those of `writes` that are bad when the work is held back before it has begun (E10): all of
+  /// them, but for the states of a replay, which then stay as they are (P2).
+  std::span<const BufferBinding> unrun_writes;
   KernelId kernel;
   Where where;
   OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
@@ -248,6 +251,7 @@ class FailureTable {
   void look(ScopeShow& show) noexcept REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] FailureRecord* reached(const OpenScope& scope) const noexcept
       REFRAIN_REQUIRES(mutex_);
+  void release_what_stays(OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept REFRAIN_REQUIRES(mutex_);
   void leave(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void release(FailureRecord* record) noexcept;
