@@ -44,6 +44,11 @@ std::string_view name_of(ErrorKind kind) noexcept {
     case ErrorKind::kernel_signature: return "kernel_signature";
     case ErrorKind::out_of_memory: return "out_of_memory";
     case ErrorKind::device_refused: return "device_refused";
+    case ErrorKind::device_poisoned: return "device_poisoned";
+    case ErrorKind::driver_missing: return "driver_missing";
+    case ErrorKind::driver_stub: return "driver_stub";
+    case ErrorKind::driver_too_old: return "driver_too_old";
+    case ErrorKind::no_gpu: return "no_gpu";
     case ErrorKind::wrong_state: return "wrong_state";
     case ErrorKind::refused_in_window: return "refused_in_window";
     case ErrorKind::window_doomed: return "window_doomed";

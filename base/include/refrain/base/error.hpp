@@ -31,6 +31,12 @@ enum class ErrorKind : std::uint16_t {
   kernel_signature,  ///< A kernel's parameters are not those that were asked for or recorded.
   out_of_memory,     ///< The device has no memory left.
   device_refused,    ///< The device refused a call.
+  device_poisoned,   ///< The device failed for good; its memory is lost.
+  // The CUDA driver.
+  driver_missing,  ///< No driver, or a library that is none.
+  driver_stub,     ///< The toolkit's library for linking, which cannot run.
+  driver_too_old,  ///< A driver that lacks what was asked for.
+  no_gpu,          ///< A driver without a device.
   // The window.
   wrong_state,        ///< A call out of order; nothing has changed.
   refused_in_window,  ///< A call that cannot be recorded; the window goes on.
