@@ -19,8 +19,9 @@
 namespace sim {
 
 /// Answered by functions, and for situations, whose real behaviour is not established: outside
-/// CUDA's own numbers, so that nobody comes to lean on a guess.
-inline constexpr int kUnspecified = 0x51D0;
+/// CUDA's own numbers (the last is 999), so that nobody comes to lean on a guess, and still a value
+/// that its enumeration can hold.
+inline constexpr int kUnspecified = 1013;
 
 /// One run of a kernel, as its host body sees it. Valid until the body returns.
 struct Launch {

@@ -116,9 +116,6 @@ class Driver {
   Driver();
 };
 
-/// Whether, and how, the fault plan answers a call.
-const Driver::Fault* fault_of(Driver& driver, const char* function, Driver::Fault& storage);
-
 /// Everything before and after a function's own part; see above.
 class CallScope {
  public:

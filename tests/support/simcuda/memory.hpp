@@ -22,7 +22,7 @@ class Memory {
   Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  ~Memory() = delete;  // lives as long as the process
+  ~Memory() = default;  // its ranges live as long as the process
 
   struct Block {
     std::uint64_t bytes = 0;

@@ -227,12 +227,14 @@ T* find(Handle handle, const char* function) {
   return static_cast<T*>(find_object(handle, T::kKind, function));
 }
 
+/// Lets `find` know an object, which lives on until the process ends.
+void keep(std::unique_ptr<Object> object);
+
 /// Makes an object that `find` knows.
 template <class T, class... Arguments>
 T* make(Arguments&&... arguments) {
   auto object = std::make_unique<T>(std::forward<Arguments>(arguments)...);
   T* made = object.get();
-  void keep(std::unique_ptr<Object> kept);
   keep(std::move(object));
   return made;
 }

@@ -22,6 +22,14 @@ std::vector<std::shared_ptr<Op>> predecessors(Stream& stream);
 /// but children, conditionals, records and waits, which the graph's launch takes apart itself.
 CUresult perform(Driver& driver, const Work& work);
 
+// The parts of `perform`, each without the mutex.
+
+/// Runs the host body that stands for a kernel (kernel_run.cpp).
+CUresult run_kernel(Driver& driver, const KernelWork& work);
+/// 700 when a row of it is not within one allocation.
+CUresult run_copy(Driver& driver, const CUDA_MEMCPY3D& copy);
+CUresult run_fill(Driver& driver, const CUDA_MEMSET_NODE_PARAMS& fill);
+
 /// Before anything that involves the legacy stream of a context: 906, with those captures made
 /// invalid unless `harmless`, while a blocking stream of it captures; else CUDA_SUCCESS.
 CUresult enter_legacy(Driver& driver, Context& context, bool harmless = false);

@@ -1,0 +1,143 @@
+#include "simcuda/driver.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "simcuda/submit.hpp"
+
+namespace sim {
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+int version_to_be() {
+  const std::string text = environment("SIM_DRIVER_VERSION");
+  if (text.empty()) return 12040;
+  if (text == "12020" || text == "12040" || text == "13000") return std::atoi(text.c_str());
+  give_up("SIM_DRIVER_VERSION", "is " + text + ", and may be 12020, 12040 or 13000");
+}
+
+/// The captures that a planned invalidation concerns: those of the stream that the call names, or
+/// else those that this thread began.
+void invalidate_concerned(Driver& driver, const Call& call) {
+  bool found = false;
+  for (const auto& capture : driver.captures) {
+    const auto is_subject = [&](const Stream* stream) {
+      return reinterpret_cast<std::uint64_t>(stream) == call.subject;
+    };
+    if (std::none_of(capture->members.begin(), capture->members.end(), is_subject)) continue;
+    invalidate(*capture);
+    found = true;
+  }
+  if (found) return;
+  for (const auto& capture : driver.captures) {
+    if (capture->thread == this_thread().number) invalidate(*capture);
+  }
+}
+
+/// Ends the device's thread with the process.
+struct AtExit {
+  AtExit() = default;
+  AtExit(const AtExit&) = delete;
+  AtExit& operator=(const AtExit&) = delete;
+  ~AtExit() { Driver::get().queue.stop(Driver::get()); }
+};
+
+}  // namespace
+
+ThreadState& this_thread() {
+  static std::atomic<std::uint64_t> last{0};
+  thread_local ThreadState state;
+  if (state.number == 0) state.number = ++last;
+  return state;
+}
+
+Driver::Driver()
+    : version(version_to_be()),
+      bug(environment("SIM_BUG")),
+      queue(std::strtoull(environment("SIM_SEED").c_str(), nullptr, 10)) {}
+
+Driver& Driver::get() {
+  // Never destroyed: threads of the program may call the driver until its very end.
+  static auto* const kDriver = new Driver;
+  static const AtExit kAtExit;
+  return *kDriver;
+}
+
+CUresult Driver::kernel_runs(const std::string& name) {
+  for (auto at = kernel_faults.begin(); at != kernel_faults.end(); ++at) {
+    if (at->function != name || --at->nth != 0) continue;
+    const CUresult code = at->code;
+    kernel_faults.erase(at);
+    return code;
+  }
+  return CUDA_SUCCESS;
+}
+
+CallScope::CallScope(Driver& driver, const Call& call) : driver_(driver), call_(call) {
+  ThreadState& thread = this_thread();
+  if (thread.in_host_function) {
+    give_up(call.function, "was called from a host function, which may not call the driver");
+  }
+  thread.function = call.function;
+  thread.override_ = Override::none;
+  lock_ = std::unique_lock(driver.mutex);
+}
+
+CallScope::~CallScope() {
+  this_thread().override_ = Override::none;
+  driver_.journal.push_back(
+      JournalEntry{call_.function, result_, this_thread().number, call_.subject});
+}
+
+CUresult CallScope::refused() {
+  for (auto at = driver_.faults.begin(); at != driver_.faults.end(); ++at) {
+    if (at->function != call_.function || --at->nth != 0) continue;
+    const Driver::Fault fault = *at;
+    driver_.faults.erase(at);
+    if (fault.effect == Effect::runs_now) this_thread().override_ = Override::runs_now;
+    if (fault.effect == Effect::no_node) this_thread().override_ = Override::no_node;
+    if (fault.effect == Effect::invalidate) invalidate_concerned(driver_, call_);
+    if (fault.effect == Effect::refuse || fault.effect == Effect::invalidate) return fault.code;
+    break;
+  }
+  if (call_.needs == Needs::nothing) return CUDA_SUCCESS;
+  if (!driver_.initialised) return CUDA_ERROR_NOT_INITIALIZED;
+  if (call_.needs == Needs::initialised) return CUDA_SUCCESS;
+  if (this_thread().contexts.empty() || this_thread().contexts.back() == nullptr) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  const Context& context = Driver::current();
+  if (context.destroyed_by != nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return context.error;
+}
+
+Stream& stream_of(Driver& driver, CUstream handle) {
+  (void)driver;
+  if (handle == nullptr || handle == CU_STREAM_LEGACY) return *Driver::current().legacy;
+  const char* function = this_thread().function;
+  if (handle == CU_STREAM_PER_THREAD) {
+    give_up(function, "was given the per-thread default stream, which is not simulated");
+  }
+  return *find<Stream>(handle, function);
+}
+
+CUresult wait_for(Driver& driver, Context& context, const std::shared_ptr<Op>& op) {
+  if (op != nullptr && !op->done) {
+    std::unique_lock lock(driver.mutex, std::adopt_lock);  // `call` holds it
+    driver.changed.wait(lock, [&] { return op->done; });
+    lock.release();
+  }
+  return context.error;
+}
+
+CUresult wait_for_all(Driver& driver, Context& context) {
+  for (const auto& op : driver.queue.pending(context)) wait_for(driver, context, op);
+  return context.error;
+}
+
+}  // namespace sim
