@@ -80,26 +80,52 @@ RawAnswer raw_address(const std::string& library, const char* name, int version)
   REQUIRE(handle != nullptr);
   const auto get =
       reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(handle, "cuGetProcAddress_v2"));
-  REQUIRE(get != nullptr);
+  REQUIRE(static_cast<bool>(get));
   RawAnswer answer;
   answer.code =
       get(name, &answer.function, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &answer.status);
   return answer;
 }
 
-/// The entries whose pinned version is newer than `driver_version`, yet for which the driver
-/// answers CUDA_SUCCESS and a function: that of an older ABI.
-std::vector<std::string> silently_older(const std::string& library, int driver_version) {
-  std::vector<std::string> names;
-#define REFRAIN_CUDA_ENTRY(need, symbol, name, version)         \
-  if (version > driver_version) {                               \
-    const RawAnswer raw = raw_address(library, #name, version); \
-    if (raw.code == CUDA_SUCCESS && raw.function != nullptr &&  \
-        raw.status == CU_GET_PROC_ADDRESS_SUCCESS)              \
-      names.emplace_back(#name);                                \
-  }
+/// A row of driver_entries.inc, and what a driver has there.
+struct Entry {
+  const char* symbol;
+  const char* name;
+  int version;
+  void* address;
+};
+
+template <class Function>
+void* address_of(Function entry) {
+  return reinterpret_cast<void*>(entry);
+}
+template <class Function>
+void* address_of(const OptionalEntry<Function>& entry) {
+  const auto function = entry.get();
+  return function ? reinterpret_cast<void*>(*function) : nullptr;
+}
+
+std::vector<Entry> entries_of(const DriverApi& api) {
+  return {
+#define REFRAIN_CUDA_ENTRY(need, symbol, name, version) \
+  {#symbol, #name, version, address_of(api.symbol)},
 #include "driver_entries.inc"
 #undef REFRAIN_CUDA_ENTRY
+  };
+}
+
+/// The names whose pinned version is newer than `driver_version`, yet for which the driver answers
+/// CUDA_SUCCESS and a function: that of an older ABI.
+std::vector<std::string> silently_older(const std::string& library, int driver_version) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_of(DriverApi{})) {
+    if (entry.version <= driver_version) continue;
+    const RawAnswer raw = raw_address(library, entry.name, entry.version);
+    if (raw.code == CUDA_SUCCESS && raw.function != nullptr &&
+        raw.status == CU_GET_PROC_ADDRESS_SUCCESS) {
+      names.emplace_back(entry.name);
+    }
+  }
   return names;
 }
 
@@ -208,13 +234,7 @@ TEST_CASE("Driver: 13.0 opens with every entry, and is not asked for newer ones"
   REQUIRE_MESSAGE(sim.opened->ok(), sim.opened->error().text());
   const DriverApi& api = (*sim.opened)->api();
   CHECK((*sim.opened)->version() == 13000);
-#define REFRAIN_CUDA_THERE_required(symbol) CHECK(api.symbol != nullptr)
-#define REFRAIN_CUDA_THERE_optional(symbol) CHECK(api.symbol.get().ok())
-#define REFRAIN_CUDA_ENTRY(need, symbol, name, version) REFRAIN_CUDA_THERE_##need(symbol);
-#include "driver_entries.inc"
-#undef REFRAIN_CUDA_ENTRY
-#undef REFRAIN_CUDA_THERE_required
-#undef REFRAIN_CUDA_THERE_optional
+  for (const Entry& entry : entries_of(api)) CHECK_MESSAGE(entry.address != nullptr, entry.symbol);
 
   const RawAnswer newer = raw_address(sim.library, "cuMemAlloc", 13010);
   CHECK(newer.code == CUDA_ERROR_INVALID_VALUE);
@@ -226,14 +246,9 @@ TEST_CASE("Driver: every entry is the function of its exact name in the library"
   const DriverApi& api = (*sim.opened)->api();
   void* handle = dlopen(sim.library.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   REQUIRE(handle != nullptr);
-#define REFRAIN_CUDA_ADDRESS_required(symbol) reinterpret_cast<void*>(api.symbol)
-#define REFRAIN_CUDA_ADDRESS_optional(symbol) reinterpret_cast<void*>(api.symbol.get().value())
-#define REFRAIN_CUDA_ENTRY(need, symbol, name, version) \
-  CHECK_MESSAGE(REFRAIN_CUDA_ADDRESS_##need(symbol) == dlsym(handle, #symbol), #symbol);
-#include "driver_entries.inc"
-#undef REFRAIN_CUDA_ENTRY
-#undef REFRAIN_CUDA_ADDRESS_required
-#undef REFRAIN_CUDA_ADDRESS_optional
+  for (const Entry& entry : entries_of(api)) {
+    CHECK_MESSAGE(entry.address == dlsym(handle, entry.symbol), entry.symbol);
+  }
   dlclose(handle);
 }
 
