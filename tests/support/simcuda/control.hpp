@@ -36,6 +36,8 @@ struct Launch {
   void* (*memory)(const Launch*, std::uint64_t address, std::size_t bytes);
   /// Ends the launch with a code, as a trap (719) or an assertion (710) would.
   void (*fail)(const Launch*, int code);
+  /// What cudaGraphSetConditional does in a kernel.
+  void (*set_condition)(const Launch*, std::uint64_t handle, unsigned value);
 
   /// The argument of that index as a T, which its parameter must be.
   template <class T>

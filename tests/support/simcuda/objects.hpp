@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,6 +78,8 @@ struct Capture {
   bool graph_is_callers = false;  ///< BeginCaptureToGraph.
   bool invalid = false;
   bool ended = false;
+  bool unsettled = false;  ///< Something happened after which its state is not established.
+  std::set<struct Node*> work;  ///< The nodes that must be joined when it ends.
 };
 
 struct Dependency {
@@ -208,10 +211,10 @@ struct Exec : Object {
   std::uint64_t flags = 0;
   /// Its own copy of the graph; `image->clone_of` leads from the original's nodes to its own.
   Graph* image = nullptr;
-  std::map<Node*, bool> enabled;  ///< Of the image's nodes; absent: enabled.
-  std::map<UserObject*, unsigned> references;
-  std::shared_ptr<Op> last_launch;
-  bool uploaded = false;
+  std::set<Node*> disabled;  ///< Of the image's nodes.
+  /// Held by each launch too, so that they go when the last has ended.
+  std::shared_ptr<struct HeldReferences> references;
+  std::shared_ptr<Op> last_launch;  ///< Or upload.
 };
 
 /// The object behind a handle: null for a null handle. Ends the process, naming `function`, when

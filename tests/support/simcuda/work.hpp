@@ -61,10 +61,12 @@ struct WaitWork {
 
 struct AllocWork {
   CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
+  std::shared_ptr<struct GraphAllocation> allocation;  ///< graph_memory.hpp
 };
 
 struct FreeWork {
   CUdeviceptr address = 0;
+  std::shared_ptr<struct GraphAllocation> allocation;  ///< Null: one that no graph made.
 };
 
 /// The value behind a CUgraphConditionalHandle.
