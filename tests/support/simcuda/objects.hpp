@@ -78,7 +78,7 @@ struct Capture {
   bool graph_is_callers = false;  ///< BeginCaptureToGraph.
   bool invalid = false;
   bool ended = false;
-  bool unsettled = false;  ///< Something happened after which its state is not established.
+  bool unsettled = false;       ///< Something happened after which its state is not established.
   std::set<struct Node*> work;  ///< The nodes that must be joined when it ends.
 };
 
