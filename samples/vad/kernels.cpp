@@ -1,5 +1,7 @@
 #include "vad/kernels.hpp"
 
+#include <fmt/format.h>
+
 #include "vad/model.hpp"
 
 namespace vad {
@@ -27,7 +29,7 @@ void add_stages(refrain::host::KernelRegistry& kernels, const BodyOf& body_of) {
   kernels.add<Stft>(kStft, body_of(stft));
   kernels.add<Magnitude>(kMagnitude, body_of(magnitude));
   kernels.add<Conv1d>(kConv1d, body_of(conv1d));
-  kernels.add<Relu>(kRelu, body_of(relu));
+  kernels.add<Relu>(kRelu, body_of(counted_relu));
   kernels.add<Matvec>(kMatvec, body_of(matvec));
   kernels.add<LstmCell>(kLstmCell, body_of(lstm_cell));
   kernels.add<OutputConv>(kOutputConv, body_of(output_conv));
@@ -35,6 +37,17 @@ void add_stages(refrain::host::KernelRegistry& kernels, const BodyOf& body_of) {
 }
 
 }  // namespace
+
+refrain::Result<void> counted_relu(std::span<const float> x, std::span<float> y,
+                                   std::uint32_t count) {
+  if (count != y.size()) {
+    return refrain::Error(
+        refrain::ErrorKind::invalid_argument,
+        fmt::format("The stage \"relu\" is given a count of {} and {} values in \"y\".", count,
+                    y.size()));
+  }
+  return relu(x, y);
+}
 
 void register_kernels(refrain::host::KernelRegistry& kernels) {
   add_stages(kernels, [](auto stage) { return stage; });

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "refrain/refrain.hpp"
 
@@ -18,7 +19,8 @@ using Magnitude = refrain::Kernel<refrain::In<float>, refrain::Out<float>>;
 using Conv1d =
     refrain::Kernel<refrain::In<float>, refrain::In<float>, refrain::In<float>, refrain::Out<float>,
                     std::int32_t, std::int32_t, std::int32_t, std::int32_t>;
-using Relu = refrain::Kernel<refrain::In<float>, refrain::Out<float>>;
+/// The last is the count: it is launched with several, and a CUDA kernel cannot see which.
+using Relu = refrain::Kernel<refrain::In<float>, refrain::Out<float>, std::uint32_t>;
 using Matvec = refrain::Kernel<refrain::In<float>, refrain::In<float>, refrain::In<float>,
                                refrain::Out<float>>;
 using LstmCell = refrain::Kernel<refrain::In<float>, refrain::In<float>, refrain::InOut<float>,
@@ -26,6 +28,10 @@ using LstmCell = refrain::Kernel<refrain::In<float>, refrain::In<float>, refrain
 using OutputConv = refrain::Kernel<refrain::In<float>, refrain::In<float>, refrain::In<float>,
                                    refrain::Out<float>>;
 using Sigmoid = refrain::Kernel<refrain::In<float>, refrain::Out<float>>;
+
+/// The relu as a kernel. Fails with `invalid_argument` when `count` is not that of the spans.
+refrain::Result<void> counted_relu(std::span<const float> x, std::span<float> y,
+                                   std::uint32_t count);
 
 /// The one entry point that registers all stages.
 void register_kernels(refrain::host::KernelRegistry& kernels);

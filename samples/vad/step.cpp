@@ -74,14 +74,15 @@ void launch_step(refrain::Stream& stream, const Step& step) {
     stream.launch(k.conv1d, grid(encoded.size()), input, step.weight(conv_weight(layer)),
                   step.weight(conv_bias(layer)), encoded, shape.in_channels, shape.out_channels,
                   shape.length, shape.stride);
-    stream.launch(k.relu, grid(encoded.size()), encoded, step.rectified[layer]);
+    stream.launch(k.relu, grid(encoded.size()), encoded, step.rectified[layer],
+                  static_cast<std::uint32_t>(encoded.size()));
   }
   stream.launch(k.matvec, grid(kGates), step.weight(Tensor::weight_ih),
                 step.weight(Tensor::bias_ih), step.rectified.back(), step.from_input);
   stream.launch(k.matvec, grid(kGates), step.weight(Tensor::weight_hh),
                 step.weight(Tensor::bias_hh), step.h, step.from_hidden);
   stream.launch(k.lstm_cell, grid(kHidden), step.from_input, step.from_hidden, step.c, step.h);
-  stream.launch(k.relu, grid(kHidden), step.h, step.rectified_h);
+  stream.launch(k.relu, grid(kHidden), step.h, step.rectified_h, std::uint32_t{kHidden});
   stream.launch(k.output_conv, grid(1), step.rectified_h, step.weight(Tensor::output_weight),
                 step.weight(Tensor::output_bias), step.logit);
   stream.launch(k.sigmoid, grid(1), step.logit, step.probability);

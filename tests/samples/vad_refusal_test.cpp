@@ -92,7 +92,7 @@ using Doubles = refrain::Kernel<In<double>, Out<double>>;
 TEST_CASE("vad: a capture that needs a kernel which is missing is refused, naming it") {
   const Place place;
   const std::string path = place.file("other.refrain");
-  save_one_launch<vad::Relu, float>(path, "vad.gelu", "samples", "probability", 512);
+  save_one_launch<vad::Sigmoid, float>(path, "vad.gelu", "samples", "probability", 512);
   place.refused({"replay", "--load", path, "--pcm", kSpeech, "--out", place.file("p.txt")},
                 {path, "vad.gelu/1", "not registered"});
 }
@@ -100,19 +100,19 @@ TEST_CASE("vad: a capture that needs a kernel which is missing is refused, namin
 TEST_CASE("vad: a capture whose kernel is registered with another signature is refused") {
   const Place place;
   const std::string path = place.file("other.refrain");
-  save_one_launch<Doubles, double>(path, "vad.relu", "samples", "probability", 512);
+  save_one_launch<Doubles, double>(path, "vad.sigmoid", "samples", "probability", 512);
   place.refused({"replay", "--load", path, "--pcm", kSpeech, "--out", place.file("p.txt")},
-                {path, "vad.relu/1(in f64*, out f64*)", "vad.relu/1(in f32*, out f32*)"});
+                {path, "vad.sigmoid/1(in f64*, out f64*)", "vad.sigmoid/1(in f32*, out f32*)"});
 }
 
 TEST_CASE("vad: a capture of something else is refused, naming what it lacks") {
   const Place place;
   const std::string path = place.file("other.refrain");
-  save_one_launch<vad::Relu, float>(path, "vad.relu", "x", "probability", 512);
+  save_one_launch<vad::Sigmoid, float>(path, "vad.sigmoid", "x", "probability", 512);
   place.refused({"replay", "--load", path, "--pcm", kSpeech}, {path, "\"samples\"", "\"x\""});
-  save_one_launch<vad::Relu, float>(path, "vad.relu", "samples", "probability", 256);
+  save_one_launch<vad::Sigmoid, float>(path, "vad.sigmoid", "samples", "probability", 256);
   place.refused({"replay", "--load", path, "--pcm", kSpeech}, {path, "\"samples\"", "256", "512"});
-  save_one_launch<vad::Relu, float>(path, "vad.relu", "samples", "probability", 512);
+  save_one_launch<vad::Sigmoid, float>(path, "vad.sigmoid", "samples", "probability", 512);
   place.refused({"replay", "--load", path, "--pcm", kSpeech}, {path, "\"probability\"", "512"});
 }
 
