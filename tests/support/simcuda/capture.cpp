@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simcuda/graph.hpp"
+#include "simcuda/graph_memory.hpp"
 
 namespace sim {
 namespace {
@@ -169,6 +170,7 @@ CUresult capture_work(Driver&, Stream& stream, Work work) {
       each.data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
     }
   }
+  if (const CUresult code = join_graph(*capture.graph, work); code != CUDA_SUCCESS) return code;
   Node* node = add_node(*capture.graph, std::move(work), dependencies);
   capture.work.insert(node);
   stream.dependencies.assign(1, Dependency{node, {}});

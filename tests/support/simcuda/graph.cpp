@@ -70,6 +70,9 @@ Graph* copy_graph(const Graph& original, Handles handles) {
 
 void destroy_node(Node& node, const char* function) {
   for (Graph* inner : graphs_in(node.work)) destroy_graph(*inner, function);
+  if (auto* conditional = std::get_if<ConditionalWork>(&node.work)) {
+    conditional->condition->used = false;
+  }
   node.work = EmptyWork{};
   destroy(node, function);
 }
@@ -100,6 +103,16 @@ std::vector<Graph*> graphs_in(const Work& work) {
     for (CUgraph body : conditional->bodies) graphs.push_back(reinterpret_cast<Graph*>(body));
   }
   return graphs;
+}
+
+bool may_connect(const Work& from, const Work& to, const CUgraphEdgeData& data) {
+  for (const unsigned char each : data.reserved) {
+    if (each != 0) return false;
+  }
+  if (data.to_port != 0 || data.from_port > CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER) return false;
+  if (data.type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT) return data.from_port == 0;
+  return data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && data.from_port != 0 &&
+         std::holds_alternative<KernelWork>(from) && std::holds_alternative<KernelWork>(to);
 }
 
 std::vector<Dependency> dependencies_of(const Node& node) {
@@ -191,8 +204,10 @@ GraphUse::GraphUse(CUgraphNode node, const char* function)
 
 GraphUse::GraphUse(Graph* graph, const char* function) : graph_(graph) {
   if (graph_ == nullptr) return;
-  std::uint64_t nobody = 0;
-  if (!graph_->user.compare_exchange_strong(nobody, this_thread().number)) {
+  std::uint64_t user = 0;
+  if (graph_->user.compare_exchange_strong(user, this_thread().number)) return;
+  graph_ = nullptr;  // the same graph twice among one call's arguments
+  if (user != this_thread().number) {
     give_up(function,
             "was called on a graph that another thread is using: graphs are for one "
             "thread at a time");

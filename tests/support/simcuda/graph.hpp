@@ -35,6 +35,8 @@ void delete_hidden(Graph* graph);
 /// The graphs that a node owns: a child, or the bodies of a conditional.
 std::vector<Graph*> graphs_in(const Work& work);
 
+/// Whether an edge with that data may go from one piece of work to another.
+bool may_connect(const Work& from, const Work& to, const CUgraphEdgeData& data);
 std::vector<Dependency> dependencies_of(const Node& node);
 std::vector<Dependency> dependents_of(const Node& node);
 bool has_edge(const Graph& graph, const Node* from, const Node* to);

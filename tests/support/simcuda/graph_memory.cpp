@@ -53,6 +53,20 @@ std::shared_ptr<GraphAllocation> graph_allocation(std::uint64_t address) {
   return at == allocations().end() ? nullptr : at->second.lock();
 }
 
+CUresult join_graph(const Graph& graph, Work& work) {
+  if (auto* alloc = std::get_if<AllocWork>(&work)) alloc->allocation->made_in = &graph;
+  auto* free = std::get_if<FreeWork>(&work);
+  if (free == nullptr) return CUDA_SUCCESS;
+  auto allocation = graph_allocation(free->address);
+  if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Graph* other = allocation->freed_in;
+  const bool by_owner = allocation->made_in == &graph || allocation->made_in == other;
+  if (other == &graph || (other != nullptr && by_owner)) return CUDA_ERROR_INVALID_VALUE;
+  allocation->freed_in = &graph;
+  free->allocation = std::move(allocation);
+  return CUDA_SUCCESS;
+}
+
 void issue_allocation(const std::shared_ptr<GraphAllocation>& allocation) {
   allocation->itself = allocation;
 }

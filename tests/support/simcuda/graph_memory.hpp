@@ -22,7 +22,8 @@ struct GraphAllocation {
   Driver& driver;
   const std::uint64_t address;
   const std::uint64_t bytes;
-  const Graph* freed_in = nullptr;  ///< The graph that has a node that frees it.
+  const Graph* made_in = nullptr;   ///< The graph whose node makes it.
+  const Graph* freed_in = nullptr;  ///< A graph that has a node that frees it.
   /// Set while it is allocated, as the work that was issued so far leaves it.
   std::shared_ptr<GraphAllocation> itself;
   bool usable = false;  ///< Likewise, as the work that has run so far leaves it.
@@ -33,6 +34,10 @@ CUresult graph_allocate(Driver& driver, AllocWork& work);
 
 /// The allocation that begins at an address, if a graph's node made it and it still exists.
 std::shared_ptr<GraphAllocation> graph_allocation(std::uint64_t address);
+
+/// Before an alloc or a free node becomes part of a graph: notes whose it is. 1 for a free of what
+/// no graph allocated, or that is freed elsewhere already.
+CUresult join_graph(const Graph& graph, Work& work);
 
 /// What issuing an alloc node, and anything that frees, changes at once.
 void issue_allocation(const std::shared_ptr<GraphAllocation>& allocation);
