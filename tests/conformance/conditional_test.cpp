@@ -6,6 +6,61 @@ using namespace conformance;
 
 namespace {
 
+// count_down(u32* left, u64 handle): takes one off what is left and makes it the condition's value.
+// A driver resolves cudaGraphSetConditional itself when it compiles the text.
+constexpr char kImage[] = R"ptx(
+.version 7.0
+.target sm_70
+.address_size 64
+
+.extern .func cudaGraphSetConditional(.param .b64 handle, .param .b32 value);
+
+.visible .entry count_down(.param .u64 left, .param .u64 handle)
+{
+  .reg .b64 %rd<2>;
+  .reg .b32 %r<2>;
+  ld.param.u64 %rd0, [left];
+  ld.param.u64 %rd1, [handle];
+  ld.global.u32 %r0, [%rd0];
+  sub.u32 %r1, %r0, 1;
+  st.global.u32 [%rd0], %r1;
+  {
+    .param .b64 set_handle;
+    .param .b32 set_value;
+    st.param.b64 [set_handle], %rd1;
+    st.param.b32 [set_value], %r1;
+    call.uni cudaGraphSetConditional, (set_handle, set_value);
+  }
+  ret;
+}
+)ptx";
+
+void count_down(const sim::Launch* launch) {
+  auto* left = launch->array<std::uint32_t>(0, 1);
+  if (left == nullptr) return;
+  launch->set_condition(launch, launch->argument<std::uint64_t>(1), --*left);
+}
+
+/// The module of kImage.
+class CountDown {
+ public:
+  CountDown() {
+    if (simulated()) control()->kernel_body("count_down", count_down);
+    REQUIRE_OK(api().cuModuleLoadData(&module_, kImage));
+    REQUIRE_OK(api().cuModuleGetFunction(&function_, module_, "count_down"));
+  }
+  CountDown(const CountDown&) = delete;
+  CountDown& operator=(const CountDown&) = delete;
+  ~CountDown() {
+    if (module_ != nullptr) api().cuModuleUnload(module_);
+  }
+  operator CUfunction() const noexcept { return function_; }  // NOLINT: reads as the kernel itself
+
+ private:
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+};
+
 constexpr int kElseAndSwitch = 12080;
 
 struct Conditional {
@@ -296,4 +351,40 @@ TEST_CASE_FIXTURE(Primary, "CND-18: a SWITCH runs the body of its condition or n
     run_once(graph, stream);
   }
   CHECK(memory.words() == std::vector<std::uint32_t>{10, 11, 12, 0});
+}
+
+TEST_CASE_FIXTURE(Primary, "CND-20: a WHILE runs its body until a kernel makes it zero [H]") {
+  const Stream stream;
+  const Memory memory(2);
+  const CountDown count_down;
+  const Graph graph = Graph::make();
+  const CUgraphNode left = add_fill(graph, {}, memory, 5);
+  const Conditional loop = add_conditional(graph, {left}, CU_GRAPH_COND_TYPE_WHILE, 1);
+  const CUgraphNode counted = add_kernel(loop.body, {}, kernel("add_one"), CUdeviceptr{memory + 4});
+  add_kernel(loop.body, {counted}, count_down, memory.get(), std::uint64_t{loop.handle});
+  const Exec exec = Exec::of(graph);
+  run(exec, stream);
+  CHECK(memory.words() == std::vector<std::uint32_t>{0, 5});
+  run(exec, stream);
+  CHECK(memory.words() == std::vector<std::uint32_t>{0, 10});
+}
+
+TEST_CASE_FIXTURE(Primary, "CND-21: an IF follows what a kernel before it has set [H]") {
+  const Stream stream;
+  const Memory memory(2);
+  const CountDown count_down;
+  const Graph graph = Graph::make();
+  Conditional node;
+  node.handle = make_handle(graph, 1);
+  const CUgraphNode set =
+      add_kernel(graph, {}, count_down, memory.get(), std::uint64_t{node.handle});
+  REQUIRE_OK(try_conditional(graph, {set}, CU_GRAPH_COND_TYPE_IF, 1, node));
+  add_fill(node.body, {}, memory + 4, 21);
+  const Exec exec = Exec::of(graph);
+  REQUIRE_OK(fill(stream, memory, 1));  // sets zero
+  run(exec, stream);
+  CHECK(memory.words() == std::vector<std::uint32_t>{0, 0});
+  REQUIRE_OK(fill(stream, memory, 3));  // sets two
+  run(exec, stream);
+  CHECK(memory.words() == std::vector<std::uint32_t>{2, 21});
 }
