@@ -9,6 +9,16 @@ CUresult wait(CUstream stream, CUevent event, unsigned flags = CU_EVENT_WAIT_DEF
   return api().cuStreamWaitEvent(stream, event, flags);
 }
 
+/// Makes the next node of `stream` depend on `node` along an edge that may be passed before `node`
+/// has ended.
+CUresult depend_early(CUstream stream, CUgraphNode node) {
+  CUgraphEdgeData data{};
+  data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  return api().cuStreamUpdateCaptureDependencies_v2(stream, &node, &data, 1,
+                                                    CU_STREAM_ADD_CAPTURE_DEPENDENCIES);
+}
+
 }  // namespace
 
 TEST_CASE_FIXTURE(Primary, "CEV-01: recording an event in a capture adds no node [G]") {
@@ -364,4 +374,39 @@ TEST_CASE_FIXTURE(Primary, "CEV-25: a member broken by isolation breaks the whol
   check_end_fails(origin, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   check_usable(origin);
   check_usable(member);
+}
+
+TEST_CASE_FIXTURE(Primary, "CEV-26: a programmatic edge does not join a stream: 904 [G]") {
+  if (device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9) {
+    SKIP_CASE("programmatic edges need compute capability 9.0");
+  }
+  const Stream origin;
+  const Stream member;
+  const Event event;
+  const Memory memory;
+  const CUfunction kernel = this->kernel("add_one");
+  begin(origin);
+  follow(member, origin, event);
+  REQUIRE_OK(launch(kernel, member, memory.get()));
+  REQUIRE_OK(depend_early(origin, info(member).dependencies.at(0)));
+  REQUIRE_OK(launch(kernel, origin, memory.get()));
+  check_end_fails(origin, CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  check_usable(origin);
+  check_usable(member);
+}
+
+TEST_CASE_FIXTURE(Primary, "CEV-27: a capture ends with a programmatic dependency unused [?]") {
+  if (device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) < 9) {
+    SKIP_CASE("programmatic edges need compute capability 9.0");
+  }
+  const Stream stream;
+  const Memory memory;
+  const CUfunction kernel = this->kernel("add_one");
+  begin(stream);
+  REQUIRE_OK(launch(kernel, stream, memory.get()));
+  CUgraphNode node = info(stream).dependencies.at(0);
+  REQUIRE_OK(api.cuStreamUpdateCaptureDependencies_v2(stream, nullptr, nullptr, 0,
+                                                      CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+  observe("a programmatic dependency", depend_early(stream, node));
+  observe("the end with it unused", end_and_drop(stream));
 }

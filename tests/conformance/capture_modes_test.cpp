@@ -1,5 +1,7 @@
 // Potentially unsafe calls beside a capture: when the capture's mode and the calling thread's mode
 // prohibit them, which calls these are, and that a prohibited one breaks the capture.
+#include <optional>
+
 #include "graph_support.hpp"
 
 using namespace conformance;
@@ -331,12 +333,12 @@ TEST_CASE_FIXTURE(Primary,
 }
 
 TEST_CASE_FIXTURE(Primary, "MODE-32: making an event and a stream beside a RELAXED capture [N]") {
+  std::optional<Event> event;
+  std::optional<Stream> another;
   const Stream stream;
   begin(stream, kRelaxed);
-  {
-    const Event event;
-    const Stream another;
-  }
+  event.emplace();
+  another.emplace();
   check_whole(stream);
 }
 

@@ -311,3 +311,45 @@ TEST_CASE_FIXTURE(Primary, "CAP-23: a thread may capture into a stream that anot
   observe("the capture after that", status_text(stream));
   observe("its end", end_and_drop(stream));
 }
+
+TEST_CASE_FIXTURE(Primary, "CAP-24: fills of each width and of rows replay as they were said [H]") {
+  const Stream stream;
+  const Memory memory(9);
+  begin(stream);
+  REQUIRE_OK(api.cuMemsetD8Async(memory, 0x12, 4, stream));
+  REQUIRE_OK(api.cuMemsetD16Async(memory + 4, 0x1234, 2, stream));
+  REQUIRE_OK(api.cuMemsetD32Async(memory + 8, 0x12345678, 1, stream));
+  REQUIRE_OK(api.cuMemsetD2D32Async(memory + 12, 3 * sizeof(std::uint32_t), 7, 2, 2, stream));
+  const Graph graph(end(stream));
+  CHECK(nodes_of(graph, CU_GRAPH_NODE_TYPE_MEMSET).size() == 4);
+  run_once(graph, stream);
+  CHECK(memory.words() ==
+        std::vector<std::uint32_t>{0x12121212, 0x12341234, 0x12345678, 7, 7, 0, 7, 7, 0});
+}
+
+TEST_CASE_FIXTURE(Primary, "CAP-25: copies of each kind and of rows replay as they were said [H]") {
+  const Stream stream;
+  const Memory memory(9);
+  const Pinned host(2);
+  host.get()[0] = 25;
+  begin(stream);
+  REQUIRE_OK(api.cuMemcpyHtoDAsync_v2(memory, host.get(), sizeof(std::uint32_t), stream));
+  REQUIRE_OK(api.cuMemcpyDtoDAsync_v2(memory + 4, memory, sizeof(std::uint32_t), stream));
+  REQUIRE_OK(api.cuMemcpyAsync(memory + 8, memory + 4, sizeof(std::uint32_t), stream));
+  CUDA_MEMCPY2D rows{};
+  rows.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.srcDevice = memory;
+  rows.srcPitch = sizeof(std::uint32_t);
+  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  rows.dstDevice = memory + 12;
+  rows.dstPitch = 2 * sizeof(std::uint32_t);
+  rows.WidthInBytes = sizeof(std::uint32_t);
+  rows.Height = 3;
+  REQUIRE_OK(api.cuMemcpy2DAsync_v2(&rows, stream));
+  REQUIRE_OK(api.cuMemcpyDtoHAsync_v2(host.get() + 1, memory + 28, sizeof(std::uint32_t), stream));
+  const Graph graph(end(stream));
+  CHECK(nodes_of(graph, CU_GRAPH_NODE_TYPE_MEMCPY).size() == 5);
+  run_once(graph, stream);
+  CHECK(memory.words() == std::vector<std::uint32_t>{25, 25, 25, 25, 0, 25, 0, 25, 0});
+  CHECK(host.get()[1] == 25);
+}
