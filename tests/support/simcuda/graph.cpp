@@ -155,6 +155,17 @@ std::vector<Node*> in_order(const Graph& graph) {
   return order;
 }
 
+Node* first_cyclic(const Graph& graph) {
+  const std::vector<Node*> order = in_order(graph);
+  for (Node* node : graph.nodes) {
+    if (std::find(order.begin(), order.end(), node) == order.end()) return node;
+    for (const Graph* inner : graphs_in(node->work)) {
+      if (Node* cyclic = first_cyclic(*inner)) return cyclic;
+    }
+  }
+  return nullptr;
+}
+
 CUgraphNodeType type_of(const Work& work) {
   struct Type {
     CUgraphNodeType operator()(const EmptyWork&) const { return CU_GRAPH_NODE_TYPE_EMPTY; }

@@ -44,6 +44,8 @@ bool has_edge(const Graph& graph, const Node* from, const Node* to);
 /// Every node after those that it depends on, otherwise in the order of adding; fewer than all
 /// nodes when some are on a cycle or behind one.
 std::vector<Node*> in_order(const Graph& graph);
+/// A node, here or in a graph within, that is on a cycle or behind one; null: there is none.
+Node* first_cyclic(const Graph& graph);
 
 /// Whether a node, here or in a graph within, holds that kind of work.
 template <class Kind>

@@ -211,10 +211,11 @@ struct Exec : Object {
   std::uint64_t flags = 0;
   /// Its own copy of the graph; `image->clone_of` leads from the original's nodes to its own.
   Graph* image = nullptr;
-  std::set<Node*> disabled;  ///< Of the image's nodes.
-  /// Held by each launch too, so that they go when the last has ended.
-  std::shared_ptr<struct HeldReferences> references;
-  std::shared_ptr<Op> last_launch;  ///< Or upload.
+  std::set<const Node*> disabled;  ///< Of the image's nodes.
+  /// Of each of the image's graphs; held by each launch too, so that they go when the last ends.
+  std::map<const Graph*, std::shared_ptr<struct HeldReferences>> references;
+  std::shared_ptr<const struct Program> program;  ///< What a launch runs; null: to be made anew.
+  std::shared_ptr<Op> last_launch;                ///< Or upload.
 };
 
 /// The object behind a handle: null for a null handle. Ends the process, naming `function`, when

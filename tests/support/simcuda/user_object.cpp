@@ -9,16 +9,19 @@
 namespace sim {
 namespace {
 
-/// Runs destructors, in the order in which their objects died. The rest run when the process ends.
+/// Runs destructors, in the order in which their objects died; none once the process ends.
 class Reaper {
  public:
+  /// Never destroyed, as the driver: the device's thread may release until the very end.
   static Reaper& get() {
-    static Reaper reaper;
-    return reaper;
+    static auto* const kReaper = new Reaper;
+    static const AtExit kAtExit;
+    return *kReaper;
   }
 
   void add(CUhostFn destroy, void* value) {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;
     waiting_.emplace_back(destroy, value);
     if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
     changed_.notify_one();
@@ -28,8 +31,16 @@ class Reaper {
   Reaper& operator=(const Reaper&) = delete;
 
  private:
+  struct AtExit {
+    AtExit() = default;
+    AtExit(const AtExit&) = delete;
+    AtExit& operator=(const AtExit&) = delete;
+    ~AtExit() { get().stop(); }
+  };
+
   Reaper() = default;
-  ~Reaper() {
+
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -43,7 +54,7 @@ class Reaper {
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
+      if (stopping_) return;
       const auto [destroy, value] = waiting_.front();
       waiting_.pop_front();
       lock.unlock();
