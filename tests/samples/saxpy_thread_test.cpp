@@ -14,6 +14,7 @@ namespace {
 
 // As in quickstart.cpp, which is one program and has no header.
 using Saxpy = refrain::Kernel<refrain::In<float>, refrain::InOut<float>, float>;
+constexpr std::size_t kCount = 1024;
 
 TEST_CASE("quickstart: the threads of the CUDA saxpy add a times x to y and write nothing else") {
   const auto seed = std::random_device{}();
@@ -21,8 +22,8 @@ TEST_CASE("quickstart: the threads of the CUDA saxpy add a times x to y and writ
   std::mt19937 random(seed);
   std::uniform_int_distribution<int> between(-1000, 1000);
   // Whole numbers, so that every way to round gives the same.
-  std::vector<float> x(kSaxpyCount);
-  std::vector<float> y(kSaxpyCount);
+  std::vector<float> x(kCount);
+  std::vector<float> y(kCount);
   for (float& value : x) value = static_cast<float>(between(random));
   for (float& value : y) value = static_cast<float>(between(random));
 
@@ -32,8 +33,8 @@ TEST_CASE("quickstart: the threads of the CUDA saxpy add a times x to y and writ
   };
   const auto before = y;
   thread_launch::compared<Saxpy>(stage, saxpy_thread, random)(
-      refrain::grid(kSaxpyCount), std::span<const float>(x), std::span<float>(y), 2.0F);
-  for (const std::size_t i : {std::size_t{0}, kSaxpyCount / 2, kSaxpyCount - 1}) {
+      refrain::grid(kCount), std::span<const float>(x), std::span<float>(y), 2.0F);
+  for (const std::size_t i : {std::size_t{0}, kCount / 2, kCount - 1}) {
     CHECK(y[i] == before[i] + 2.0F * x[i]);
   }
 }

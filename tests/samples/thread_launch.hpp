@@ -21,9 +21,19 @@
 
 namespace thread_launch {
 
-/// A NaN of our own: what still has it was not written.
+/// A NaN of our own. An output that still has it was not written; around an input, it shows in what
+/// a thread makes of it.
 inline constexpr std::uint32_t kPoison = 0x7FC0DEADU;
-inline constexpr std::size_t kGuard = 512;  ///< Elements before and after an output.
+/// Around an output: a small number, which a thread that adds to it does not leave as it was.
+inline constexpr std::uint32_t kFence = 0x3A5EED01U;
+inline constexpr std::size_t kGuard = 512;  ///< Elements before and after a view.
+
+/// `values` between guards.
+inline std::vector<float> guarded(std::span<const float> values, std::uint32_t guard) {
+  std::vector<float> all(values.size() + 2 * kGuard, std::bit_cast<float>(guard));
+  std::copy(values.begin(), values.end(), all.begin() + kGuard);
+  return all;
+}
 
 /// Views are of floats here. What a launch's argument is to the stage, and what it is to a thread.
 template <class P>
@@ -43,13 +53,14 @@ template <>
 class Side<refrain::In<float>> {
  public:
   using ForThread = const float*;
-  explicit Side(std::span<const float> view) : view_(view) {}
+  explicit Side(std::span<const float> view) : view_(view), guarded_(guarded(view, kPoison)) {}
   std::span<const float> for_stage() { return view_; }
-  const float* for_thread() { return view_.data(); }
+  const float* for_thread() { return guarded_.data() + kGuard; }
   void settle() {}
 
  private:
   std::span<const float> view_;
+  std::vector<float> guarded_;
 };
 
 /// The stage and the threads each write one of their own.
@@ -57,12 +68,9 @@ class OutputSide {
  public:
   using ForThread = float*;
   OutputSide(std::span<float> view, bool is_read)
-      : view_(view),
-        expected_(view.size(), std::bit_cast<float>(kPoison)),
-        guarded_(view.size() + 2 * kGuard, std::bit_cast<float>(kPoison)) {
-    if (!is_read) return;
-    std::copy(view.begin(), view.end(), expected_.begin());
-    std::copy(view.begin(), view.end(), guarded_.begin() + kGuard);
+      : view_(view), expected_(view.begin(), view.end()) {
+    if (!is_read) std::fill(expected_.begin(), expected_.end(), std::bit_cast<float>(kPoison));
+    guarded_ = guarded(expected_, kFence);
   }
   std::span<float> for_stage() { return expected_; }
   float* for_thread() { return guarded_.data() + kGuard; }
@@ -74,7 +82,7 @@ class OutputSide {
     for (std::size_t i = 0; i < guarded_.size(); ++i) {
       const auto bits = std::bit_cast<std::uint32_t>(guarded_[i]);
       if (i < kGuard || i >= kGuard + view_.size()) {
-        if (bits != kPoison) ++guards;
+        if (bits != kFence) ++guards;
       } else if (bits != std::bit_cast<std::uint32_t>(expected_[i - kGuard]) || bits == kPoison) {
         ++others;
       }
