@@ -26,8 +26,9 @@ class Memory {
 
   struct Block {
     std::uint64_t bytes = 0;
-    Pool* pool = nullptr;  ///< Null: cuMemAlloc.
-    bool usable = true;    ///< False once a free is queued that has not run.
+    Pool* pool = nullptr;      ///< Null: cuMemAlloc.
+    bool usable = true;        ///< Its alloc has run, and no free of it has.
+    bool free_issued = false;  ///< No further free is legal.
   };
 
   /// An address, or 0 when there is no room. The bytes are garbage, and look like it.
