@@ -9,9 +9,9 @@
 namespace sim {
 namespace {
 
-bool is_mode(CUstreamCaptureMode mode) {
-  return mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
-         mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+bool is_mode(const CUstreamCaptureMode& mode) {
+  const int given = raw(mode);
+  return given >= CU_STREAM_CAPTURE_MODE_GLOBAL && given <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
 CUresult may_begin(const Stream& stream) {

@@ -94,6 +94,13 @@ CallScope::~CallScope() {
       JournalEntry{call_.function, result_, this_thread().number, call_.subject});
 }
 
+CUresult CallScope::answers(CUresult code) {
+  if (code == CUDA_ERROR_INVALID_VALUE && driver_.has_bug("argument-error-invalidates")) {
+    invalidate_concerned(driver_, call_);
+  }
+  return result_ = code;
+}
+
 CUresult CallScope::refused() {
   for (auto at = driver_.faults.begin(); at != driver_.faults.end(); ++at) {
     if (at->function != call_.function || --at->nth != 0) continue;

@@ -126,7 +126,7 @@ class CallScope {
 
   /// What answers in the function's place, CUDA_SUCCESS: nothing does.
   [[nodiscard]] CUresult refused();
-  CUresult answers(CUresult code) { return result_ = code; }
+  CUresult answers(CUresult code);
 
  private:
   Driver& driver_;

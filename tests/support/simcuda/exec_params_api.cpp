@@ -100,7 +100,7 @@ SIM_API CUresult CUDAAPI cuGraphExecNodeSetParams(CUgraphExec exec_handle, CUgra
   return with_node(__func__, exec_handle, node_handle,
                    [&](Driver& driver, Exec& exec, Node& node) -> CUresult {
                      if (parameters == nullptr || !is_well_formed(*parameters) ||
-                         parameters->type != type_of(node.work)) {
+                         raw(parameters->type) != type_of(node.work)) {
                        return CUDA_ERROR_INVALID_VALUE;
                      }
                      if (parameters->type == CU_GRAPH_NODE_TYPE_GRAPH) {

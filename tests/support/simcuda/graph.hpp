@@ -3,11 +3,21 @@
 // catches what that mutex would hide: two threads in one graph at a time.
 #pragma once
 
+#include <cstring>
 #include <optional>
 
 #include "simcuda/driver.hpp"
 
 namespace sim {
+
+/// What a caller gave as an enumerator, which it need not be, as a number.
+template <class Enum>
+int raw(const Enum& given) {
+  static_assert(sizeof(Enum) == sizeof(int));
+  int number = 0;
+  std::memcpy(&number, &given, sizeof number);
+  return number;
+}
 
 inline bool same(const CUgraphEdgeData& a, const CUgraphEdgeData& b) {
   return a.from_port == b.from_port && a.to_port == b.to_port && a.type == b.type;

@@ -11,7 +11,7 @@ using namespace sim;
 namespace {
 
 /// SWITCH, which the oldest headers do not name.
-constexpr auto kSwitch = static_cast<CUgraphConditionalNodeType>(2);
+constexpr int kSwitch = 2;
 constexpr int kFirstWithElse = 12080;
 
 /// Where a node goes, as a caller says it.
@@ -41,8 +41,8 @@ bool is_good(Place& place) {
   return true;
 }
 
-bool may_connect(const Place& place, CUgraphNodeType type) {
-  const Work to = type == CU_GRAPH_NODE_TYPE_KERNEL ? Work{KernelWork{}} : Work{EmptyWork{}};
+bool may_connect(const Place& place, const CUgraphNodeType& type) {
+  const Work to = raw(type) == CU_GRAPH_NODE_TYPE_KERNEL ? Work{KernelWork{}} : Work{EmptyWork{}};
   return std::all_of(
       place.dependencies.begin(), place.dependencies.end(),
       [&](const Dependency& each) { return may_connect(each.node->work, to, each.data); });
@@ -133,11 +133,12 @@ bool reaches(const Graph& graph, const Condition& condition) {
 }
 
 bool is_size(const Driver& driver, const CUDA_CONDITIONAL_NODE_PARAMS& parameters) {
-  if (parameters.type == CU_GRAPH_COND_TYPE_WHILE) return parameters.size == 1;
-  if (parameters.type == CU_GRAPH_COND_TYPE_IF) {
+  const int type = raw(parameters.type);
+  if (type == CU_GRAPH_COND_TYPE_WHILE) return parameters.size == 1;
+  if (type == CU_GRAPH_COND_TYPE_IF) {
     return parameters.size == 1 || (parameters.size == 2 && driver.version >= kFirstWithElse);
   }
-  return parameters.type == kSwitch && parameters.size > 0 && driver.version >= kFirstWithElse;
+  return type == kSwitch && parameters.size > 0 && driver.version >= kFirstWithElse;
 }
 
 CUresult conditional(const Driver& driver, const Place& place,
@@ -162,7 +163,7 @@ CUresult conditional(const Driver& driver, const Place& place,
 CUresult work_for(Driver& driver, const Place& place, const CUgraphNodeParams& parameters,
                   Work& work) {
   CUresult code = CUDA_SUCCESS;
-  switch (parameters.type) {
+  switch (raw(parameters.type)) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
       code = child_as_asked(driver, place, parameters.graph, work.emplace<ChildWork>());
       break;

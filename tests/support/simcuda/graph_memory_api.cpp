@@ -1,5 +1,6 @@
 // The functions on the memory that a device keeps for graphs.
 #include "simcuda/export.hpp"
+#include "simcuda/graph.hpp"
 #include "simcuda/graph_memory.hpp"
 
 using namespace sim;
@@ -19,7 +20,7 @@ SIM_API CUresult CUDAAPI cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMe
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const GraphMemory& memory = graph_memory();
     auto& out = *static_cast<cuuint64_t*>(value);
-    switch (id) {
+    switch (raw(id)) {
       case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: out = memory.used; break;
       case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: out = memory.used_high; break;
       case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT: out = memory.reserved; break;
@@ -38,7 +39,7 @@ SIM_API CUresult CUDAAPI cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMe
       return CUDA_ERROR_INVALID_VALUE;  // a high watermark can only be reset
     }
     GraphMemory& memory = graph_memory();
-    switch (id) {
+    switch (raw(id)) {
       case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: memory.used_high = memory.used; break;
       case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH: memory.reserved_high = memory.reserved; break;
       default: return CUDA_ERROR_INVALID_VALUE;

@@ -31,7 +31,7 @@ SIM_API CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodePar
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
     auto* node = find<Node>(handle, __func__);
     if (node == nullptr || parameters == nullptr || !is_well_formed(*parameters) ||
-        parameters->type != type_of(node->work)) {
+        raw(parameters->type) != type_of(node->work)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     Work work;

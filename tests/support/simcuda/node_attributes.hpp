@@ -3,13 +3,14 @@
 
 #include <algorithm>
 
+#include "simcuda/graph.hpp"
 #include "simcuda/work.hpp"
 
 namespace sim {
 
 /// Valid for graph nodes, by the header.
-inline bool is_node_attribute(CUlaunchAttributeID id) {
-  switch (static_cast<int>(id)) {
+inline bool is_node_attribute(const CUlaunchAttributeID& id) {
+  switch (raw(id)) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simcuda/graph.hpp"
+
 namespace sim {
 namespace {
 
@@ -66,10 +68,10 @@ bool pack(const CUDA_KERNEL_NODE_PARAMS_v2& from, const Entry& entry,
 }
 
 /// One side of a copy.
-CUresult check_side(CUmemorytype type, const void* host, CUdeviceptr device, const void* reserved,
-                    std::size_t row_end, std::size_t pitch, bool rows) {
+CUresult check_side(const CUmemorytype& type, const void* host, CUdeviceptr device,
+                    const void* reserved, std::size_t row_end, std::size_t pitch, bool rows) {
   if (reserved != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  switch (type) {
+  switch (raw(type)) {
     case CU_MEMORYTYPE_HOST:
       if (host == nullptr) return CUDA_ERROR_INVALID_VALUE;
       break;
@@ -173,7 +175,7 @@ bool is_well_formed(const CUgraphNodeParams& parameters) {
   for (const int each : parameters.reserved0) {
     if (each != 0) return false;
   }
-  switch (parameters.type) {
+  switch (raw(parameters.type)) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return rest_is_zero(parameters, parameters.kernel);
     case CU_GRAPH_NODE_TYPE_MEMCPY:
       return parameters.memcpy.flags == 0 && parameters.memcpy.reserved == 0 &&
@@ -198,7 +200,7 @@ CUresult work_of(const CUgraphNodeParams& parameters, Work& to) {
     if (code == CUDA_SUCCESS) to = std::move(work);
     return code;
   };
-  switch (parameters.type) {
+  switch (raw(parameters.type)) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return filled(KernelWork{}, [&](KernelWork& work) {
         return kernel_work(as<CUDA_KERNEL_NODE_PARAMS_v2>(parameters.kernel), work);
