@@ -55,10 +55,12 @@ function(refrain_cuda_kernels target)
     string(APPEND texts "#include \"${source}\"\n")
   endforeach()
   file(CONFIGURE OUTPUT "${stem}.cu" CONTENT "${texts}" @ONLY)
+  # nvcc escapes what a rule needs, and leaves its target as it is.
+  string(REPLACE " " "\\ " rule "${stem}.fatbin")
   add_custom_command(OUTPUT "${stem}.fatbin"
     COMMAND "${REFRAIN_NVCC}" -fatbin --no-compress --threads 2 -ccbin "${CMAKE_CXX_COMPILER}"
       -std=c++20 -fmad=false ${warnings} ${code} ${includes}
-      -MD -MF "${stem}.d" -MT "${stem}.fatbin" -o "${stem}.fatbin" "${stem}.cu"
+      -MD -MF "${stem}.d" -MT "${rule}" -o "${stem}.fatbin" "${stem}.cu"
     DEPENDS "${stem}.cu" DEPFILE "${stem}.d"
     COMMENT "Compiling CUDA kernels ${arg_NAME}"
     VERBATIM)
