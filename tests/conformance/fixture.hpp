@@ -30,6 +30,8 @@ class Primary {
   CUfunction kernel(const char* name);
   /// The module itself.
   CUmodule module();
+  /// For when the case has destroyed the context itself: nothing of it is given back.
+  void abandon() noexcept { context = nullptr; }
 
   const refrain::cuda::DriverApi& api = conformance::api();
   CUdevice device = 0;
