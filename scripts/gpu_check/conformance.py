@@ -35,8 +35,11 @@ def run_case(program, name, limit, environment):
     if line is None:
         line = {"case": name.split(":", 1)[0], "name": name,
                 "source": name[name.rfind("["):] if "[" in name else "",
-                "outcome": "no line" if ended.outcome == "passed" else ended.outcome,
+                "outcome": {"passed": "no line", "skipped": "no driver"}.get(ended.outcome,
+                                                                             ended.outcome),
                 "observations": [], "seconds": ended.seconds}
+    if line["outcome"] == "no driver":
+        ended.detail = ended.output.strip()
     # A case that passed in a process that then died has not passed.
     if ended.outcome in ("crashed", "timed out") or (
             line["outcome"] == "passed" and ended.outcome != "passed"):

@@ -15,12 +15,13 @@ from gpu_check import conformance, driver, process  # noqa: E402
 STAND_IN = r"""#!/usr/bin/env python3
 import json, os, signal, sys, time
 NAMES = ["OK-01: passes [H]", "BAD-01: fails [N]", "DIE-01: dies, at once [?]", "HANG-01: hangs [G]",
-         "SKIP-01: cannot run here [H]", "LATE-01: passes and then dies [P]", "MUTE-01: says nothing [H]"]
+         "SKIP-01: cannot run here [H]", "LATE-01: passes and then dies [P]", "MUTE-01: says nothing [H]",
+         "NONE-01: finds no driver [H]"]
 if "--list-test-cases" in sys.argv:
     print("[doctest] listing all test case names")
     print("=" * 79)
     print("\n".join(NAMES))
-    print("[doctest] unskipped test cases passing the current filters: 7")
+    print("[doctest] unskipped test cases passing the current filters: 8")
     sys.exit(0)
 name = sys.argv[1].removeprefix("--test-case=").replace("\\,", ",")
 assert name in NAMES
@@ -34,6 +35,7 @@ if name.startswith("SKIP"): line("skipped")
 if name.startswith("BAD"): line("failed"); sys.exit(1)
 if name.startswith("DIE"): os.kill(os.getpid(), signal.SIGSEGV)
 if name.startswith("HANG"): time.sleep(60)
+if name.startswith("NONE"): print("skipped: too old"); sys.exit(77)
 if name.startswith("LATE"): line("passed"); os.abort()
 """
 
@@ -60,14 +62,16 @@ class Conformance(unittest.TestCase):
         outcomes = {case: line["outcome"] for case, line in lines.items()}
         self.assertEqual(outcomes, {"OK-01": "passed", "BAD-01": "failed", "DIE-01": "crashed",
                                     "HANG-01": "timed out", "SKIP-01": "skipped",
-                                    "LATE-01": "crashed", "MUTE-01": "no line"})
+                                    "LATE-01": "crashed", "MUTE-01": "no line",
+                                    "NONE-01": "no driver"})
+        self.assertEqual(lines["NONE-01"]["detail"], "skipped: too old")
         self.assertEqual(lines["DIE-01"]["detail"], "SIGSEGV")
         self.assertEqual(lines["DIE-01"]["source"], "[?]")
         self.assertEqual(lines["OK-01"]["observations"], [{"what": "driver", "value": "a driver"}])
         # What went wrong was run again alone, and its output kept.
         self.assertEqual(lines["BAD-01"]["outcome_alone"], "failed")
         self.assertNotIn("outcome_alone", lines["OK-01"])
-        self.assertEqual(len(self.logged), 5)
+        self.assertEqual(len(self.logged), 6)
 
     def test_nothing_starts_when_the_time_is_over(self):
         line, _ = conformance.run_case(self.program, "OK-01: passes [H]", -1, {})
