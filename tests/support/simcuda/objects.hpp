@@ -64,6 +64,7 @@ struct Context : Object {
   CUresult error = CUDA_SUCCESS;
   Stream* legacy = nullptr;
   std::vector<Stream*> streams;  ///< Those that live, without `legacy`.
+  std::vector<struct Code*> modules;
   std::map<CUlimit, std::size_t> limits;
 };
 
@@ -128,6 +129,15 @@ struct Entry {
   std::vector<Parameter> parameters;
   std::size_t parameter_bytes = 0;
   int max_threads = 1024;
+  int registers = 32;
+  int static_shared_bytes = 0;
+};
+
+/// One variable of an image.
+struct Variable {
+  std::string name;
+  std::vector<std::byte> initial;  ///< As many bytes as it has.
+  std::uint64_t address = 0;       ///< In a module: where it is.
 };
 
 /// A loaded image: a CUmodule or a CUlibrary.
@@ -135,6 +145,8 @@ struct Code : Object {
   explicit Code(Kind kind_of) : Object(kind_of) {}
   Context* context = nullptr;
   std::deque<Entry> entries;
+  /// None: they are not read from this kind of image.
+  std::optional<std::vector<Variable>> variables;
   std::vector<struct Function*> functions;  ///< One an entry; made with the image.
   Code* module = nullptr;                   ///< A library's module, made on demand.
   int ptx_version = 0;
