@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "fixture.hpp"
+#include "support/temporary_folder.hpp"
 
 using namespace conformance;
 
@@ -326,6 +328,13 @@ TEST_CASE_FIXTURE(Primary, "CODE-25: how many blocks fit a multiprocessor is at 
   CHECK_CODE(api.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel("add_one"), 128, 0),
              CUDA_SUCCESS);
   CHECK(blocks >= 1);
+  int grid = 0;
+  int block = 0;
+  CHECK_CODE(api.cuOccupancyMaxPotentialBlockSize(&grid, &block, kernel("add_one"), nullptr, 0, 0),
+             CUDA_SUCCESS);
+  CHECK(grid >= 1);
+  CHECK(block >= 1);
+  CHECK(block <= 1024);
 }
 
 TEST_CASE_FIXTURE(Primary, "CODE-26: an image may be freed when it has been loaded [H]") {
@@ -339,4 +348,22 @@ TEST_CASE_FIXTURE(Primary, "CODE-26: an image may be freed when it has been load
   REQUIRE_OK(launch(write, nullptr, memory.get(), std::uint32_t{26}));
   CHECK(memory.word() == 26);
   CHECK_CODE(api.cuModuleUnload(other), CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(
+    Primary, "CODE-27: a library is read from a file and a file that is not there is refused [H]") {
+  const refrain::test::TemporaryFolder folder;
+  const std::string path = folder.file("kernels.ptx").string();
+  std::ofstream(path) << kernel_image();
+  CUlibrary library = nullptr;
+  REQUIRE_OK(
+      api.cuLibraryLoadFromFile(&library, path.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  CUkernel found = nullptr;
+  CHECK_CODE(api.cuLibraryGetKernel(&found, library, "add_one"), CUDA_SUCCESS);
+  CHECK_CODE(api.cuLibraryUnload(library), CUDA_SUCCESS);
+  const std::string none = folder.file("none.ptx").string();
+  const CUresult code =
+      api.cuLibraryLoadFromFile(&library, none.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  CHECK(code != CUDA_SUCCESS);
+  observe("a file that is not there", code);
 }

@@ -203,10 +203,14 @@ TEST_CASE_FIXTURE(Primary, "CTX-16: synchronising the context waits for all its 
   CHECK(memory.words() == std::vector<std::uint32_t>{1, 2});
 }
 
-TEST_CASE_FIXTURE(Primary, "CTX-17: a limit can be read and one that is none is refused [H]") {
+TEST_CASE_FIXTURE(Primary,
+                  "CTX-17: a limit can be set and read and one that is none is refused [H]") {
   std::size_t bytes = 0;
   CHECK_CODE(api.cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
   CHECK(bytes > 0);
+  CHECK_CODE(api.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), CUDA_SUCCESS);
+  CHECK_CODE(api.cuCtxGetLimit(&bytes, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
+  CHECK(bytes >= 4096);
   const CUresult code = api.cuCtxGetLimit(&bytes, CU_LIMIT_MAX);
   const bool refused = code == CUDA_ERROR_UNSUPPORTED_LIMIT || code == CUDA_ERROR_INVALID_VALUE;
   CHECK(refused);

@@ -265,7 +265,8 @@ TEST_CASE_FIXTURE(Primary,
   CHECK(notes.seen == 16);
 }
 
-TEST_CASE_FIXTURE(Primary, "LNCH-17: a callback takes no flags and a function must be there [H]") {
+TEST_CASE_FIXTURE(Primary,
+                  "LNCH-17: a callback takes no flags and a host function must be there [N]") {
   Stream stream;
   Notes notes;
   CHECK_CODE(api.cuStreamAddCallback(stream, note_status, &notes, 1), CUDA_ERROR_INVALID_VALUE);

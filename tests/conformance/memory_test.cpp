@@ -76,7 +76,8 @@ TEST_CASE_FIXTURE(Primary, "MEM-07: an address inside an allocation knows its ra
   std::size_t bytes = 0;
   CHECK_CODE(api.cuMemGetAddressRange_v2(&base, &bytes, memory.get() + 1234), CUDA_SUCCESS);
   CHECK(base == memory.get());
-  CHECK(bytes == 4000);
+  CHECK(bytes >= 4000);
+  observe("size of an allocation of 4000 bytes", bytes);
   CHECK_CODE(api.cuMemGetAddressRange_v2(nullptr, &bytes, memory), CUDA_SUCCESS);
   CHECK_CODE(api.cuMemGetAddressRange_v2(&base, nullptr, memory), CUDA_SUCCESS);
 }

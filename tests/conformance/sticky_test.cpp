@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "driver_error.hpp"
@@ -174,6 +175,10 @@ TEST_CASE(
       &seen, 0));
   busy.end();
   CHECK_CODE(api().cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
+  // The callback has a thread of its own, and the error may be told before it has run.
+  for (int i = 0; i < 500 && seen.callbacks == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   CHECK(seen.functions == 0);
   CHECK(seen.callbacks == 1);
   CHECK_CODE(seen.status.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
