@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "simcuda/device.hpp"
+#include "simcuda/graph.hpp"
 
 namespace sim {
 namespace {
