@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cubin.hpp"
+#include "elf.hpp"
 #include "fatbin.hpp"
 #include "ptx.hpp"
 #include "refrain/base/text.hpp"
@@ -10,7 +11,6 @@
 namespace refrain::cuda {
 namespace {
 
-constexpr std::uint32_t kElfMagic = 0x464C457F;
 constexpr std::uint32_t kWrapperMagic = 0x466243B1;
 
 /// The one object of an image that is no container.

@@ -35,7 +35,7 @@ constexpr std::uint8_t kParameter = 0x17;         // 12: index, u16 ordinal, u16
 constexpr std::uint8_t kRegisters = 0x2F;         // 8: symbol, count; in the section for all
 constexpr std::uint8_t kCluster = 0x3D;           // 12: x, y, z
 constexpr std::uint8_t kMaxClusterBlocks = 0x3F;  // 4
-constexpr std::uint8_t kLargeParameter = 0x45;    // 12: as kParameter, and the size is not packed
+constexpr std::uint8_t kLargeParameter = 0x45;    // 12: as kParameter, the size in the low half
 constexpr std::uint32_t kPackedSizeShift = 18;
 constexpr std::uint16_t kNotInBuffer = 0xFFFF;  // the offset of a texture, sampler or surface
 
@@ -257,7 +257,6 @@ Result<void> CubinReader::read_records(const Section& section, KernelImage& kern
       case kMaxClusterBlocks: kernel.max_cluster_blocks = load<std::uint32_t>(value, 0); break;
       case kParameterBank: kernel.parameter_bytes = load<std::uint16_t>(value, 6); break;
       default: {
-        const auto size = load<std::uint32_t>(value, 8);
         const auto offset = load<std::uint16_t>(value, 6);
         if (offset == kNotInBuffer) {
           return Error(ErrorKind::file_version, "Kernel " + quote(kernel.name) +
@@ -269,9 +268,10 @@ Result<void> CubinReader::read_records(const Section& section, KernelImage& kern
                                                   " has more parameters than the limit of " +
                                                   std::to_string(budget_.limits.parameters) + ".");
         }
-        const bool packed = record->attribute == kParameter;
-        parameters.emplace_back(load<std::uint16_t>(value, 4),
-                                KernelParameter{offset, packed ? size >> kPackedSizeShift : size});
+        const std::uint32_t size = record->attribute == kParameter
+                                       ? load<std::uint32_t>(value, 8) >> kPackedSizeShift
+                                       : load<std::uint16_t>(value, 8);
+        parameters.emplace_back(load<std::uint16_t>(value, 4), KernelParameter{offset, size});
       }
     }
   }

@@ -57,6 +57,7 @@ Result<void> check_header(Bytes bytes) {
     return damaged("The cubin ends at byte " + std::to_string(bytes.size()) +
                    ", within its header.");
   }
+  if (load<std::uint32_t>(bytes, 0) != kElfMagic) return damaged("The cubin is no ELF file.");
   if (load<std::uint8_t>(bytes, 4) != kClass64 || load<std::uint8_t>(bytes, 5) != kLowestFirst) {
     return foreign("This is an ELF file, but not one of 64 bits with the lowest byte first.");
   }

@@ -35,6 +35,7 @@ struct Elf {
   std::vector<FunctionSymbol> functions;  ///< Those that are defined here.
 };
 
+inline constexpr std::uint32_t kElfMagic = 0x464C457F;
 inline constexpr std::uint32_t kNoBitsSection = 8;
 
 /// Refuses what is no 64-bit ELF file for CUDA (`file_foreign`) and one that is damaged.
