@@ -33,8 +33,11 @@ CUstreamCaptureStatus status(CUstream stream) {
   return found;
 }
 
-const char* status_text(CUstream stream) {
-  switch (status(stream)) {
+std::string status_text(CUstream stream) {
+  CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult answered = api().cuStreamIsCapturing(stream, &found);
+  if (answered != CUDA_SUCCESS) return code_text(answered);
+  switch (found) {
     case CU_STREAM_CAPTURE_STATUS_NONE: return "none";
     case CU_STREAM_CAPTURE_STATUS_ACTIVE: return "active";
     case CU_STREAM_CAPTURE_STATUS_INVALIDATED: return "invalidated";

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,8 +36,9 @@ inline bool capturing(CUstream stream) { return status(stream) == CU_STREAM_CAPT
 inline bool invalidated(CUstream stream) {
   return status(stream) == CU_STREAM_CAPTURE_STATUS_INVALIDATED;
 }
-/// "none", "active" or "invalidated", for an observation.
-const char* status_text(CUstream stream);
+/// "none", "active" or "invalidated", or the code that the question was answered with: for an
+/// observation.
+std::string status_text(CUstream stream);
 
 struct CaptureInfo {
   cuuint64_t id = 0;
