@@ -39,6 +39,13 @@ void invalidate_concerned(Driver& driver, const Call& call) {
   }
 }
 
+/// A context's sticky error, which stays unless a deliberate error forgets it.
+CUresult error_of(const Driver& driver, Context& context) {
+  const CUresult error = context.error;
+  if (driver.has_bug("error-not-sticky")) context.error = CUDA_SUCCESS;
+  return error;
+}
+
 /// Ends the device's thread with the process.
 struct AtExit {
   AtExit() = default;
@@ -118,9 +125,9 @@ CUresult CallScope::refused() {
   if (this_thread().contexts.empty() || this_thread().contexts.back() == nullptr) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
-  const Context& context = Driver::current();
+  Context& context = Driver::current();
   if (context.destroyed_by != nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  return context.error;
+  return error_of(driver_, context);
 }
 
 Stream& stream_of(Driver& driver, CUstream handle) {
@@ -139,12 +146,15 @@ CUresult wait_for(Driver& driver, Context& context, const std::shared_ptr<Op>& o
     driver.changed.wait(lock, [&] { return op->done; });
     lock.release();
   }
-  return context.error;
+  return error_of(driver, context);
 }
 
 CUresult wait_for_all(Driver& driver, Context& context) {
-  for (const auto& op : driver.queue.pending(context)) wait_for(driver, context, op);
-  return context.error;
+  CUresult code = CUDA_SUCCESS;
+  for (const auto& op : driver.queue.pending(context)) {
+    if (const CUresult of = wait_for(driver, context, op); of != CUDA_SUCCESS) code = of;
+  }
+  return code != CUDA_SUCCESS ? code : error_of(driver, context);
 }
 
 }  // namespace sim

@@ -87,6 +87,8 @@ class Driver {
   Context* primary = nullptr;  ///< While it is active.
   unsigned primary_references = 0;
   unsigned primary_flags = 0;
+  /// A context has ended after a sticky error: what works afterwards is not established.
+  bool lost = false;
   Pool* default_pool = nullptr;
   Pool* current_pool = nullptr;
   std::vector<std::shared_ptr<Capture>> captures;  ///< That have not ended.

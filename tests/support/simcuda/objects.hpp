@@ -63,8 +63,10 @@ struct Context : Object {
   /// A sticky error: what nearly every call answers from now on.
   CUresult error = CUDA_SUCCESS;
   Stream* legacy = nullptr;
-  std::vector<Stream*> streams;  ///< Those that live, without `legacy`.
+  /// Without `legacy`: those that live, and those that were destroyed with work in flight.
+  std::vector<Stream*> streams;
   std::vector<struct Code*> modules;
+  std::vector<struct Event*> events;
   std::map<CUlimit, std::size_t> limits;
 };
 
@@ -97,6 +99,7 @@ struct Stream : Object {
   int priority = 0;
   std::uint64_t id = 0;
   bool legacy = false;
+  std::map<CUstreamAttrID, CUstreamAttrValue> attributes;  ///< Those that were set.
   [[nodiscard]] bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
 
   std::shared_ptr<Op> last;  ///< The last work issued to it.
@@ -117,6 +120,7 @@ struct Event : Object {
   std::shared_ptr<Op> recorded;          ///< Where it was recorded outside a capture; null: never.
   std::shared_ptr<Capture> captured_in;  ///< Set: it was last recorded in that capture.
   std::vector<Dependency> captured;
+  std::vector<std::shared_ptr<Op>> waits;  ///< For one of the deliberate errors only.
 };
 
 /// One kernel of an image.

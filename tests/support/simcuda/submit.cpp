@@ -25,6 +25,7 @@ std::vector<std::shared_ptr<Op>> predecessors(Stream& stream) {
     if (other.last != nullptr && !other.last->done) before.push_back(other.last);
   };
   add(stream);
+  if (Driver::get().has_bug("legacy-order")) return before;
   if (stream.legacy) {
     for (const Stream* other : stream.context->streams) {
       if (other->blocking()) add(*other);
