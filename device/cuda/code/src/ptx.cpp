@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -12,8 +11,6 @@
 
 namespace refrain::cuda {
 namespace {
-
-constexpr std::uint64_t kLargestNumber = std::numeric_limits<std::uint32_t>::max();
 
 std::string_view as_text(Bytes bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
