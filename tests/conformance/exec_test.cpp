@@ -111,11 +111,14 @@ TEST_CASE_FIXTURE(Primary, "EXE-06: a launch runs after earlier and before later
   const Graph graph = Graph::make();
   add_copy(graph, {}, memory, memory + 4);
   const Exec exec = Exec::of(graph);
-  REQUIRE_OK(fill(stream, memory, 6));
-  REQUIRE_OK(api.cuGraphLaunch(exec, stream));
-  REQUIRE_OK(api.cuMemcpyDtoDAsync_v2(memory + 8, memory + 4, sizeof(std::uint32_t), stream));
-  REQUIRE_OK(fill(stream, memory, 7));
-  REQUIRE_OK(fill(stream, memory + 4, 8));
+  {
+    const Busy busy(*this, stream);  // so that all of it waits at the same time
+    REQUIRE_OK(fill(stream, memory, 6));
+    REQUIRE_OK(api.cuGraphLaunch(exec, stream));
+    REQUIRE_OK(api.cuMemcpyDtoDAsync_v2(memory + 8, memory + 4, sizeof(std::uint32_t), stream));
+    REQUIRE_OK(fill(stream, memory, 7));
+    REQUIRE_OK(fill(stream, memory + 4, 8));
+  }
   REQUIRE_OK(api.cuStreamSynchronize(stream));
   CHECK(memory.words() == Words{7, 8, 6});
 }
@@ -129,9 +132,12 @@ TEST_CASE_FIXTURE(Primary, "EXE-07: launches in different streams keep their ord
   const CUgraphNode middle = add_copy(graph, {last}, memory + 4, memory + 8);
   add_copy(graph, {middle}, memory, memory + 4);
   const Exec exec = Exec::of(graph);
-  REQUIRE_OK(fill(one, memory, 1));
-  REQUIRE_OK(api.cuGraphLaunch(exec, one));
-  REQUIRE_OK(api.cuGraphLaunch(exec, two));  // nothing else orders it behind the first
+  {
+    const Busy busy(*this, one);
+    REQUIRE_OK(fill(one, memory, 1));
+    REQUIRE_OK(api.cuGraphLaunch(exec, one));
+    REQUIRE_OK(api.cuGraphLaunch(exec, two));  // nothing else orders it behind the first
+  }
   REQUIRE_OK(api.cuStreamSynchronize(two));
   CHECK(memory.words() == Words{1, 1, 1, 0});
 }
@@ -143,8 +149,11 @@ TEST_CASE_FIXTURE(Primary, "EXE-08: an executable never runs twice at the same t
   const CUgraphNode entered = add_host(graph, {}, enter, &inside);
   add_host(graph, {entered}, leave, &inside);
   const Exec exec = Exec::of(graph);
-  for (int i = 0; i < 10; ++i) {
-    for (const Stream& stream : streams) REQUIRE_OK(api.cuGraphLaunch(exec, stream));
+  {
+    const Busy busy(*this, streams[0]);
+    for (int i = 0; i < 10; ++i) {
+      for (const Stream& stream : streams) REQUIRE_OK(api.cuGraphLaunch(exec, stream));
+    }
   }
   for (const Stream& stream : streams) REQUIRE_OK(api.cuStreamSynchronize(stream));
   CHECK(inside.now == 0);
