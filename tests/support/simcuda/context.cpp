@@ -31,6 +31,7 @@ void destroy_context(Driver& driver, Context& context) {
     if (each->destroyed_by == nullptr) destroy(*each, function);
   }
   while (!context.modules.empty()) unload(driver, *context.modules.back(), function);
+  driver.memory.release_all(context);
   destroy(*context.legacy, function);
   destroy(context, function);
 }

@@ -7,8 +7,8 @@
 namespace sim {
 
 Context* make_context(Driver& driver, unsigned flags);
-/// Waits for its work, then destroys its streams, events and modules. Threads that have it current
-/// keep it so, and get 709.
+/// Waits for its work, then destroys its streams, events and modules, and frees its memory. Threads
+/// that have it current keep it so, and get 709.
 void destroy_context(Driver& driver, Context& context);
 
 }  // namespace sim

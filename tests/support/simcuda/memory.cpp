@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "simcuda/objects.hpp"
 
@@ -55,6 +57,7 @@ std::uint64_t Memory::allocate(std::uint64_t bytes, Pool* pool) {
   }
   if (address + rounded(bytes) + kGap > first_ + kRange) return 0;
   blocks_.emplace(address, Block{bytes, pool, true});
+  blocks_.at(address).id = ++last_id_;
   in_use_ += bytes;
   std::memset(backing_ + (address - first_), kFresh, std::min(bytes, kMarked));
   return address;
@@ -80,11 +83,26 @@ Memory::Block* Memory::block(std::uint64_t address) {
   return at == blocks_.end() ? nullptr : &at->second;
 }
 
-void Memory::pin(void* bytes, std::uint64_t size, bool registered, unsigned flags) {
-  pinned_.emplace(reinterpret_cast<std::uint64_t>(bytes), Pinned{size, registered, flags});
+void Memory::pin(void* bytes, std::uint64_t size, bool registered, unsigned flags,
+                 const Context& context) {
+  pinned_.emplace(reinterpret_cast<std::uint64_t>(bytes),
+                  Pinned{size, registered, flags, &context});
 }
 
 void Memory::unpin(void* bytes) { pinned_.erase(reinterpret_cast<std::uint64_t>(bytes)); }
+
+void Memory::release_all(const Context& context) {
+  std::vector<std::uint64_t> going;
+  for (const auto& [address, block] : blocks_) {
+    if (block.context == &context) going.push_back(address);
+  }
+  for (const std::uint64_t address : going) free(address);
+  std::erase_if(pinned_, [&](const auto& entry) {
+    if (entry.second.context != &context) return false;
+    if (!entry.second.registered) std::free(reinterpret_cast<void*>(entry.first));  // NOLINT
+    return true;
+  });
+}
 
 const std::pair<const std::uint64_t, Memory::Pinned>* Memory::pinned(std::uint64_t address) const {
   return holding(pinned_, address);

@@ -9,6 +9,7 @@
 
 namespace sim {
 
+struct Context;
 struct Pool;
 
 /// Guarded by the driver's mutex, except where it says otherwise.
@@ -26,9 +27,11 @@ class Memory {
 
   struct Block {
     std::uint64_t bytes = 0;
-    Pool* pool = nullptr;      ///< Null: cuMemAlloc.
-    bool usable = true;        ///< Its alloc has run, and no free of it has.
-    bool free_issued = false;  ///< No further free is legal.
+    Pool* pool = nullptr;              ///< Null: cuMemAlloc.
+    bool usable = true;                ///< Its alloc has run, and no free of it has.
+    bool free_issued = false;          ///< No further free is legal.
+    std::uint64_t id = 0;              ///< Never used again, unlike the address.
+    const Context* context = nullptr;  ///< That it goes with; null: none.
   };
 
   /// An address, or 0 when there is no room. The bytes are garbage, and look like it.
@@ -40,14 +43,19 @@ class Memory {
   [[nodiscard]] Block* block(std::uint64_t address);
 
   /// Host memory that the driver pinned; its address is its device address too.
-  void pin(void* bytes, std::uint64_t size, bool registered, unsigned flags);
+  void pin(void* bytes, std::uint64_t size, bool registered, unsigned flags,
+           const Context& context);
   void unpin(void* bytes);
   struct Pinned {
     std::uint64_t bytes = 0;
     bool registered = false;  ///< By cuMemHostRegister, so the caller's own.
     unsigned flags = 0;
+    const Context* context = nullptr;
   };
   [[nodiscard]] const std::pair<const std::uint64_t, Pinned>* pinned(std::uint64_t address) const;
+
+  /// Gives back what goes with a context, and pins no more of its host memory.
+  void release_all(const Context& context);
 
   /// Where the simulation may reach `bytes` bytes of device or pinned memory; null unless all of
   /// them are one allocation's.
@@ -66,6 +74,7 @@ class Memory {
   std::map<std::uint64_t, Pinned> pinned_;
   std::uint64_t limit_ = 0;
   std::uint64_t in_use_ = 0;
+  std::uint64_t last_id_ = 0;
 };
 
 }  // namespace sim

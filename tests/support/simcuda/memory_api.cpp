@@ -38,7 +38,7 @@ CUresult allocate_host(Driver& driver, void** address, std::size_t bytes, unsign
   if ((flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
   void* made = nullptr;
   if (posix_memalign(&made, 4096, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  driver.memory.pin(made, bytes, false, flags);
+  driver.memory.pin(made, bytes, false, flags, Driver::current());
   *address = made;
   return CUDA_SUCCESS;
 }
@@ -61,6 +61,10 @@ bool tell(Driver& driver, CUpointer_attribute attribute, std::uint64_t address, 
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (block != nullptr) return false;
       *static_cast<std::uint64_t*>(to) = address;
+      return true;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      if (block == nullptr) return false;
+      *static_cast<std::uint64_t*>(to) = block->second.id;
       return true;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned char*>(to) = 0; return true;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(to) = 0; return true;
@@ -86,6 +90,7 @@ std::size_t size_of(CUpointer_attribute attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return 8;
@@ -108,6 +113,7 @@ SIM_API CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
     if (const CUresult code = potentially_unsafe(driver); code != CUDA_SUCCESS) return code;
     const std::uint64_t address = driver.memory.allocate(bytesize);
     if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    driver.memory.block(address)->context = &Driver::current();
     *dptr = address;
     return CUDA_SUCCESS;
   });
@@ -186,7 +192,7 @@ SIM_API CUresult CUDAAPI cuMemHostRegister_v2(void* p, size_t bytesize, unsigned
     if (driver.memory.pinned(reinterpret_cast<std::uint64_t>(p)) != nullptr) {
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
-    driver.memory.pin(p, bytesize, true, Flags);
+    driver.memory.pin(p, bytesize, true, Flags, Driver::current());
     return CUDA_SUCCESS;
   });
 }
