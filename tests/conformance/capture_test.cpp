@@ -167,8 +167,12 @@ TEST_CASE_FIXTURE(Primary, "CAP-15: the status is none then active then none aga
 TEST_CASE_FIXTURE(Primary, "CAP-16: work on an invalidated stream is refused with 901 [N]") {
   const Stream stream;
   const Memory memory;
+  const Event event;
   int calls = 0;
   const CUfunction kernel = this->kernel("write_word");
+  const Graph graph = Graph::make();
+  add_fill(graph, {}, memory, 1);
+  const Exec exec = Exec::of(graph);
   begin(stream);
   invalidate(stream);
   const CUresult refused = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -176,6 +180,8 @@ TEST_CASE_FIXTURE(Primary, "CAP-16: work on an invalidated stream is refused wit
   CHECK_CODE(launch(kernel, stream, memory.get(), std::uint32_t{1}), refused);
   CHECK_CODE(api.cuMemcpyDtoDAsync_v2(memory, memory, sizeof(std::uint32_t), stream), refused);
   CHECK_CODE(api.cuLaunchHostFunc(stream, count_up, &calls), refused);
+  CHECK_CODE(api.cuGraphLaunch(exec, stream), refused);
+  CHECK_CODE(api.cuEventRecord(event, stream), refused);
   check_end_fails(stream, refused);
   check_usable(stream);
   CHECK(memory.word() == 0);

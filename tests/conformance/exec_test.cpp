@@ -375,3 +375,12 @@ TEST_CASE_FIXTURE(Primary, "EXE-22: a host node is what device launch does not s
   CHECK(asked.result_out == CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED);
   CHECK(asked.hErrNode_out == called);
 }
+
+TEST_CASE_FIXTURE(Primary, "EXE-23: UPLOAD without a place to say the stream is refused [H]") {
+  const Memory memory;
+  const Graph graph = Graph::make();
+  add_fill(graph, {}, memory, 1);
+  Exec exec;
+  CHECK(api.cuGraphInstantiateWithFlags(exec.out(), graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) !=
+        CUDA_SUCCESS);
+}
