@@ -160,7 +160,7 @@ SIM_API CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream handle, CUgraph gr
                                                      CUstreamCaptureMode mode) {
   const GraphUse use(graph_handle, __func__);
   return call({__func__, handle}, [&](Driver& driver) -> CUresult {
-    auto* graph = find<Graph>(graph_handle, __func__);
+    auto* graph = find<Graph>(graph_handle, this_thread().function);
     if (graph == nullptr || !is_mode(mode)) return CUDA_ERROR_INVALID_VALUE;
     if (count != 0 && nodes == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto dependencies = given(*graph, nodes, data, count);

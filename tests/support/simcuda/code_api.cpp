@@ -94,7 +94,7 @@ SIM_API CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     if (const CUresult refused = potentially_unsafe(driver); refused != CUDA_SUCCESS) {
       return refused;
     }
-    unload(driver, *code, __func__);
+    unload(driver, *code, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
@@ -162,7 +162,7 @@ SIM_API CUresult CUDAAPI cuLibraryUnload(CUlibrary library) {
     if (const CUresult refused = potentially_unsafe(driver); refused != CUDA_SUCCESS) {
       return refused;
     }
-    unload(driver, *code, __func__);
+    unload(driver, *code, this_thread().function);
     return CUDA_SUCCESS;
   });
 }

@@ -112,7 +112,7 @@ SIM_API CUresult CUDAAPI cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* p
 
 SIM_API CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
   return call({__func__, context, Needs::initialised}, [&](Driver& driver) -> CUresult {
-    auto* going = find<Context>(context, __func__);
+    auto* going = find<Context>(context, this_thread().function);
     if (going == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (going == driver.primary || going->error != CUDA_SUCCESS) return kUnsettled;
     destroy_context(driver, *going);
@@ -123,7 +123,7 @@ SIM_API CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
 
 SIM_API CUresult CUDAAPI cuCtxPushCurrent_v2(CUcontext context) {
   return call({__func__, context, Needs::initialised}, [&](Driver&) -> CUresult {
-    auto* pushed = find<Context>(context, __func__);
+    auto* pushed = find<Context>(context, this_thread().function);
     if (pushed == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
     stack().push_back(pushed);
     return CUDA_SUCCESS;
@@ -142,7 +142,7 @@ SIM_API CUresult CUDAAPI cuCtxPopCurrent_v2(CUcontext* context) {
 // Takes the place of the top of the stack; null only takes it away.
 SIM_API CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
   return call({__func__, context, Needs::initialised}, [&](Driver&) -> CUresult {
-    auto* chosen = find<Context>(context, __func__);
+    auto* chosen = find<Context>(context, this_thread().function);
     if (!stack().empty()) stack().pop_back();
     if (chosen != nullptr) stack().push_back(chosen);
     return CUDA_SUCCESS;

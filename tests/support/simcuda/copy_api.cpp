@@ -257,8 +257,8 @@ SIM_API CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstC
                                            CUdeviceptr srcDevice, CUcontext srcContext,
                                            size_t ByteCount, CUstream hStream) {
   return call({__func__, hStream}, [&](Driver& driver) -> CUresult {
-    static_cast<void>(find<Context>(dstContext, __func__));
-    static_cast<void>(find<Context>(srcContext, __func__));
+    static_cast<void>(find<Context>(dstContext, this_thread().function));
+    static_cast<void>(find<Context>(srcContext, this_thread().function));
     Stream& stream = stream_of(driver, hStream);
     if (captures(stream)) return kUnsettled;
     return issue(driver, stream, between(CU_MEMORYTYPE_DEVICE, dstDevice, srcDevice, ByteCount));

@@ -140,7 +140,7 @@ Stream& stream_of(Driver& driver, CUstream handle) {
   return *find<Stream>(handle, function);
 }
 
-CUresult wait_for(Driver& driver, Context& context, const std::shared_ptr<Op>& op) {
+CUresult wait_for(Driver& driver, Context& context, std::shared_ptr<Op> op) {
   if (op != nullptr && !op->done) {
     std::unique_lock lock(driver.mutex, std::adopt_lock);  // `call` holds it
     driver.changed.wait(lock, [&] { return op->done; });

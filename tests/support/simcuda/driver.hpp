@@ -153,7 +153,7 @@ Stream& stream_of(Driver& driver, CUstream handle);
 
 /// Waits, letting go of the mutex, until `op` has ended; null: at once. Then answers the sticky
 /// error of `context`, if there is one.
-CUresult wait_for(Driver& driver, Context& context, const std::shared_ptr<Op>& op);
+CUresult wait_for(Driver& driver, Context& context, std::shared_ptr<Op> op);
 /// The same for all work of a context.
 CUresult wait_for_all(Driver& driver, Context& context);
 

@@ -67,9 +67,9 @@ SIM_API CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned flags) {
 // What waits for it waits on; only the handle is gone.
 SIM_API CUresult CUDAAPI cuEventDestroy_v2(CUevent handle) {
   return call({__func__, handle}, [&](Driver&) -> CUresult {
-    auto* event = find<Event>(handle, __func__);
+    auto* event = find<Event>(handle, this_thread().function);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    destroy(*event, __func__);
+    destroy(*event, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
@@ -85,7 +85,7 @@ SIM_API CUresult CUDAAPI cuEventRecordWithFlags(CUevent event, CUstream stream, 
 
 SIM_API CUresult CUDAAPI cuEventQuery(CUevent handle) {
   return call({__func__, handle}, [&](Driver& driver) -> CUresult {
-    auto* event = find<Event>(handle, __func__);
+    auto* event = find<Event>(handle, this_thread().function);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult code = before_event_sync(driver, *event); code != CUDA_SUCCESS) return code;
     if (event->recorded == nullptr) {
@@ -97,7 +97,7 @@ SIM_API CUresult CUDAAPI cuEventQuery(CUevent handle) {
 
 SIM_API CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   return call({__func__, handle}, [&](Driver& driver) -> CUresult {
-    auto* event = find<Event>(handle, __func__);
+    auto* event = find<Event>(handle, this_thread().function);
     if (event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (const CUresult code = before_event_sync(driver, *event); code != CUDA_SUCCESS) return code;
     return wait_for(driver, *event->context, event->recorded);
@@ -107,8 +107,8 @@ SIM_API CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
 SIM_API CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
   return call({__func__, start}, [&](Driver&) -> CUresult {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto* first = find<Event>(start, __func__);
-    const auto* second = find<Event>(end, __func__);
+    const auto* first = find<Event>(start, this_thread().function);
+    const auto* second = find<Event>(end, this_thread().function);
     if (first == nullptr || second == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     for (const Event* each : {first, second}) {
       if (const CUresult code = before_event_time(*each); code != CUDA_SUCCESS) return code;

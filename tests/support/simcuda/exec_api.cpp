@@ -72,7 +72,7 @@ SIM_API CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgrap
 
 SIM_API CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* flags) {
   return call({__func__, handle}, [&](Driver&) -> CUresult {
-    const auto* exec = find<Exec>(handle, __func__);
+    const auto* exec = find<Exec>(handle, this_thread().function);
     if (exec == nullptr || flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *flags = exec->flags;
     return CUDA_SUCCESS;
@@ -81,7 +81,7 @@ SIM_API CUresult CUDAAPI cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t* fla
 
 SIM_API CUresult CUDAAPI cuGraphUpload(CUgraphExec handle, CUstream stream) {
   return call({__func__, handle}, [&](Driver& driver) -> CUresult {
-    auto* exec = find<Exec>(handle, __func__);
+    auto* exec = find<Exec>(handle, this_thread().function);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return upload(driver, *exec, stream_of(driver, stream));
   });
@@ -89,7 +89,7 @@ SIM_API CUresult CUDAAPI cuGraphUpload(CUgraphExec handle, CUstream stream) {
 
 SIM_API CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream stream) {
   return call({__func__, handle}, [&](Driver& driver) -> CUresult {
-    auto* exec = find<Exec>(handle, __func__);
+    auto* exec = find<Exec>(handle, this_thread().function);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return launch(driver, *exec, stream_of(driver, stream));
   });
@@ -97,9 +97,9 @@ SIM_API CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream stream) {
 
 SIM_API CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec handle) {
   return call({__func__, handle}, [&](Driver&) -> CUresult {
-    auto* exec = find<Exec>(handle, __func__);
+    auto* exec = find<Exec>(handle, this_thread().function);
     if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    destroy_exec(*exec, __func__);
+    destroy_exec(*exec, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
@@ -108,8 +108,8 @@ SIM_API CUresult CUDAAPI cuGraphExecUpdate_v2(CUgraphExec handle, CUgraph graph_
                                               CUgraphExecUpdateResultInfo* info) {
   const GraphUse use(graph_handle, __func__);
   return call({__func__, handle}, [&](Driver& driver) -> CUresult {
-    auto* exec = find<Exec>(handle, __func__);
-    const auto* graph = find<Graph>(graph_handle, __func__);
+    auto* exec = find<Exec>(handle, this_thread().function);
+    const auto* graph = find<Graph>(graph_handle, this_thread().function);
     if (exec == nullptr || graph == nullptr || info == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return update_exec(driver, *exec, *graph, *info);
   });

@@ -66,18 +66,18 @@ SIM_API CUresult CUDAAPI cuGraphCreate(CUgraph* handle, unsigned flags) {
 
 SIM_API CUresult CUDAAPI cuGraphDestroy(CUgraph handle) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* graph = find<Graph>(handle, __func__);
+    auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    must_be_free(*graph, __func__);
+    must_be_free(*graph, this_thread().function);
     if (graph->owner != nullptr) give_up(__func__, "was given a graph that a node owns");
-    destroy_graph(*graph, __func__);
+    destroy_graph(*graph, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
 
 SIM_API CUresult CUDAAPI cuGraphClone(CUgraph* clone, CUgraph handle) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* graph = find<Graph>(handle, __func__);
+    auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr || clone == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (has_memory(*graph) || has<ConditionalWork>(*graph)) return CUDA_ERROR_INVALID_VALUE;
     if (graph->capture != nullptr) return kUnsettled;
@@ -91,8 +91,8 @@ SIM_API CUresult CUDAAPI cuGraphClone(CUgraph* clone, CUgraph handle) {
 SIM_API CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode handle,
                                                 CUgraph clone_handle) {
   return graph_call(__func__, clone_handle, [&](Driver&) -> CUresult {
-    auto* clone = find<Graph>(clone_handle, __func__);
-    auto* node = find<Node>(handle, __func__);
+    auto* clone = find<Graph>(clone_handle, this_thread().function);
+    auto* node = find<Node>(handle, this_thread().function);
     if (found == nullptr || clone == nullptr || node == nullptr || clone->cloned_from == nullptr) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -111,7 +111,7 @@ SIM_API CUresult CUDAAPI cuGraphAddDependencies_v2(CUgraph handle, const CUgraph
                                                    const CUgraphNode* to,
                                                    const CUgraphEdgeData* data, std::size_t count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* graph = find<Graph>(handle, __func__);
+    auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto edges = given(*graph, from, to, data, count);
     if (!edges) return CUDA_ERROR_INVALID_VALUE;
@@ -134,7 +134,7 @@ SIM_API CUresult CUDAAPI cuGraphRemoveDependencies_v2(CUgraph handle, const CUgr
                                                       const CUgraphEdgeData* data,
                                                       std::size_t count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* graph = find<Graph>(handle, __func__);
+    auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto edges = given(*graph, from, to, data, count);
     if (!edges || (count != 0 && has_memory(*graph))) return CUDA_ERROR_INVALID_VALUE;
@@ -154,16 +154,16 @@ SIM_API CUresult CUDAAPI cuGraphRemoveDependencies_v2(CUgraph handle, const CUgr
 
 SIM_API CUresult CUDAAPI cuGraphDestroyNode(CUgraphNode handle) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* node = find<Node>(handle, __func__);
+    auto* node = find<Node>(handle, this_thread().function);
     if (node == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Graph& graph = *node->graph;
-    must_be_free(graph, __func__);
+    must_be_free(graph, this_thread().function);
     if (has_memory(graph)) return CUDA_ERROR_INVALID_VALUE;
     graph.nodes.erase(std::find(graph.nodes.begin(), graph.nodes.end(), node));
     const auto touches = [&](const Edge& edge) { return edge.from == node || edge.to == node; };
     graph.edges.erase(std::remove_if(graph.edges.begin(), graph.edges.end(), touches),
                       graph.edges.end());
-    destroy_node(*node, __func__);
+    destroy_node(*node, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
@@ -172,10 +172,10 @@ SIM_API CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle
                                                         CUgraph graph_handle, CUcontext context,
                                                         unsigned initial, unsigned flags) {
   return graph_call(__func__, graph_handle, [&](Driver& driver) -> CUresult {
-    auto* graph = find<Graph>(graph_handle, __func__);
+    auto* graph = find<Graph>(graph_handle, this_thread().function);
     if (handle == nullptr || graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (flags != 0 && flags != CU_GRAPH_COND_ASSIGN_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
-    if (find<Context>(context, __func__) == nullptr) return kUnsettled;
+    if (find<Context>(context, this_thread().function) == nullptr) return kUnsettled;
     const bool reset = flags == CU_GRAPH_COND_ASSIGN_DEFAULT;
     *handle = make_condition(driver, *graph, initial, reset)->handle;
     return CUDA_SUCCESS;

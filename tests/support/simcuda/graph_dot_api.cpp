@@ -44,7 +44,7 @@ void write(std::ostream& out, const Graph& graph, std::map<const Node*, std::siz
 
 SIM_API CUresult CUDAAPI cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* graph = find<Graph>(handle, __func__);
+    const auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr || path == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::ofstream out(path);
     std::map<const Node*, std::size_t> numbers;

@@ -71,7 +71,7 @@ CUresult never(const char* function, CUgraphNode handle) {
 
 SIM_API CUresult CUDAAPI cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std::size_t* count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* graph = find<Graph>(handle, __func__);
+    const auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return nodes_to(graph->nodes, nodes, count);
   });
@@ -80,7 +80,7 @@ SIM_API CUresult CUDAAPI cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, std
 SIM_API CUresult CUDAAPI cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes,
                                              std::size_t* count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* graph = find<Graph>(handle, __func__);
+    const auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::vector<Node*> roots;
     std::copy_if(graph->nodes.begin(), graph->nodes.end(), std::back_inserter(roots),
@@ -92,7 +92,7 @@ SIM_API CUresult CUDAAPI cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes,
 SIM_API CUresult CUDAAPI cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
                                             CUgraphEdgeData* data, std::size_t* count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* graph = find<Graph>(handle, __func__);
+    const auto* graph = find<Graph>(handle, this_thread().function);
     if (graph == nullptr || count == nullptr || (from == nullptr) != (to == nullptr) ||
         (data != nullptr && from == nullptr)) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -116,7 +116,7 @@ SIM_API CUresult CUDAAPI cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, C
 SIM_API CUresult CUDAAPI cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes,
                                                        CUgraphEdgeData* data, std::size_t* count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* node = find<Node>(handle, __func__);
+    const auto* node = find<Node>(handle, this_thread().function);
     if (node == nullptr || count == nullptr || (data != nullptr && nodes == nullptr)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -128,7 +128,7 @@ SIM_API CUresult CUDAAPI cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUg
                                                          CUgraphEdgeData* data,
                                                          std::size_t* count) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* node = find<Node>(handle, __func__);
+    const auto* node = find<Node>(handle, this_thread().function);
     if (node == nullptr || count == nullptr || (data != nullptr && nodes == nullptr)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -138,7 +138,7 @@ SIM_API CUresult CUDAAPI cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUg
 
 SIM_API CUresult CUDAAPI cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    const auto* node = find<Node>(handle, __func__);
+    const auto* node = find<Node>(handle, this_thread().function);
     if (node == nullptr || type == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *type = type_of(node->work);
     return CUDA_SUCCESS;

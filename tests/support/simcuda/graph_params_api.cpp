@@ -29,7 +29,7 @@ CUresult set(const char* function, CUgraphNode handle, Fill fill) {
 
 SIM_API CUresult CUDAAPI cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams* parameters) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* node = find<Node>(handle, __func__);
+    auto* node = find<Node>(handle, this_thread().function);
     if (node == nullptr || parameters == nullptr || !is_well_formed(*parameters) ||
         raw(parameters->type) != type_of(node->work)) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -73,7 +73,7 @@ SIM_API CUresult CUDAAPI cuGraphHostNodeSetParams(CUgraphNode handle,
 SIM_API CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
                                                        CUkernelNodeAttrValue* value) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* node = find<Node>(handle, __func__);
+    auto* node = find<Node>(handle, this_thread().function);
     const auto* kernel = node == nullptr ? nullptr : std::get_if<KernelWork>(&node->work);
     if (kernel == nullptr || value == nullptr || !is_node_attribute(id)) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -86,7 +86,7 @@ SIM_API CUresult CUDAAPI cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUker
 SIM_API CUresult CUDAAPI cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
                                                        const CUkernelNodeAttrValue* value) {
   return graph_call(__func__, handle, [&](Driver&) -> CUresult {
-    auto* node = find<Node>(handle, __func__);
+    auto* node = find<Node>(handle, this_thread().function);
     auto* kernel = node == nullptr ? nullptr : std::get_if<KernelWork>(&node->work);
     if (kernel == nullptr || value == nullptr || !is_node_attribute(id)) {
       return CUDA_ERROR_INVALID_VALUE;

@@ -92,8 +92,8 @@ SIM_API CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytes
                                                  CUmemoryPool pool, CUstream hStream) {
   return call({__func__, hStream}, [&](Driver& driver) -> CUresult {
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return allocate(driver, stream_of(driver, hStream), *find<Pool>(pool, __func__), dptr,
-                    bytesize);
+    return allocate(driver, stream_of(driver, hStream), *find<Pool>(pool, this_thread().function),
+                    dptr, bytesize);
   });
 }
 
@@ -135,11 +135,11 @@ SIM_API CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProp
 SIM_API CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
   return call({__func__, pool}, [&](Driver& driver) -> CUresult {
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Pool* going = find<Pool>(pool, __func__);
+    Pool* going = find<Pool>(pool, this_thread().function);
     if (going == driver.default_pool) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult code = potentially_unsafe(driver); code != CUDA_SUCCESS) return code;
     if (going == driver.current_pool) driver.current_pool = driver.default_pool;
-    destroy(*going, __func__);  // what it gave out stays until it is freed
+    destroy(*going, this_thread().function);  // what it gave out stays until it is freed
     return CUDA_SUCCESS;
   });
 }
@@ -147,7 +147,8 @@ SIM_API CUresult CUDAAPI cuMemPoolDestroy(CUmemoryPool pool) {
 SIM_API CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   return call({__func__, pool}, [&](Driver&) -> CUresult {
     static_cast<void>(minBytesToKeep);  // a pool of the simulation keeps nothing
-    return find<Pool>(pool, __func__) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return find<Pool>(pool, this_thread().function) != nullptr ? CUDA_SUCCESS
+                                                               : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
@@ -155,7 +156,7 @@ SIM_API CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attr
                                                void* value) {
   return call({__func__, pool}, [&](Driver&) -> CUresult {
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Pool& of = *find<Pool>(pool, __func__);
+    Pool& of = *find<Pool>(pool, this_thread().function);
     if (attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
       of.release_threshold = *static_cast<cuuint64_t*>(value);
     } else if (is_switch(attr)) {
@@ -175,7 +176,7 @@ SIM_API CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attr
                                                void* value) {
   return call({__func__, pool}, [&](Driver&) -> CUresult {
     if (pool == nullptr || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Pool& of = *find<Pool>(pool, __func__);
+    Pool& of = *find<Pool>(pool, this_thread().function);
     if (is_switch(attr)) {
       const auto set = of.switches.find(attr);
       *static_cast<int*>(value) = set == of.switches.end() ? 1 : set->second;
@@ -198,7 +199,7 @@ SIM_API CUresult CUDAAPI cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccess
                                             size_t count) {
   return call({__func__, pool}, [&](Driver&) -> CUresult {
     if (pool == nullptr || (map == nullptr && count != 0)) return CUDA_ERROR_INVALID_VALUE;
-    static_cast<void>(find<Pool>(pool, __func__));
+    static_cast<void>(find<Pool>(pool, this_thread().function));
     for (size_t i = 0; i < count; ++i) {
       // The only device has access to its own pools, and cannot lose it.
       const bool own =
@@ -233,7 +234,7 @@ SIM_API CUresult CUDAAPI cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   return call({__func__, pool, Needs::initialised}, [&](Driver& driver) -> CUresult {
     if (pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (dev != 0) return CUDA_ERROR_INVALID_DEVICE;
-    Pool* chosen = find<Pool>(pool, __func__);
+    Pool* chosen = find<Pool>(pool, this_thread().function);
     if (const CUresult code = potentially_unsafe(driver); code != CUDA_SUCCESS) return code;
     default_pool(driver);
     driver.current_pool = chosen;

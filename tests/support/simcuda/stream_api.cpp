@@ -82,7 +82,7 @@ SIM_API CUresult CUDAAPI cuStreamDestroy_v2(CUstream handle) {
     Stream& stream = stream_of(driver, handle);
     if (stream.legacy) return kUnsettled;
     if (const CUresult code = before_stream_destroy(stream); code != CUDA_SUCCESS) return code;
-    destroy(stream, __func__);
+    destroy(stream, this_thread().function);
     forget_ended(*stream.context);
     return CUDA_SUCCESS;
   });
@@ -115,7 +115,7 @@ SIM_API CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event_handle
       return CUDA_ERROR_INVALID_VALUE;
     }
     Stream& stream = stream_of(driver, handle);
-    auto& event = *find<Event>(event_handle, __func__);
+    auto& event = *find<Event>(event_handle, this_thread().function);
     const Override planned = this_thread().override_;
     if (planned == Override::no_node) return CUDA_SUCCESS;
     if (stream.legacy) {

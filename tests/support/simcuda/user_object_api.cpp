@@ -32,7 +32,7 @@ SIM_API CUresult CUDAAPI cuUserObjectCreate(CUuserObject* handle, void* value, C
 
 SIM_API CUresult CUDAAPI cuUserObjectRetain(CUuserObject handle, unsigned count) {
   return call({__func__, handle, Needs::nothing}, [&](Driver&) -> CUresult {
-    auto* object = find<UserObject>(handle, __func__);
+    auto* object = find<UserObject>(handle, this_thread().function);
     if (object == nullptr || !is_count(count)) return CUDA_ERROR_INVALID_VALUE;
     retain(*object, count);
     return CUDA_SUCCESS;
@@ -41,9 +41,9 @@ SIM_API CUresult CUDAAPI cuUserObjectRetain(CUuserObject handle, unsigned count)
 
 SIM_API CUresult CUDAAPI cuUserObjectRelease(CUuserObject handle, unsigned count) {
   return call({__func__, handle, Needs::nothing}, [&](Driver&) -> CUresult {
-    auto* object = find<UserObject>(handle, __func__);
+    auto* object = find<UserObject>(handle, this_thread().function);
     if (object == nullptr || !is_count(count)) return CUDA_ERROR_INVALID_VALUE;
-    release(*object, count, __func__);
+    release(*object, count, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
@@ -51,8 +51,8 @@ SIM_API CUresult CUDAAPI cuUserObjectRelease(CUuserObject handle, unsigned count
 SIM_API CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle,
                                                  unsigned count, unsigned flags) {
   return graph_call(__func__, graph_handle, [&](Driver&) -> CUresult {
-    auto* graph = find<Graph>(graph_handle, __func__);
-    auto* object = find<UserObject>(handle, __func__);
+    auto* graph = find<Graph>(graph_handle, this_thread().function);
+    auto* object = find<UserObject>(handle, this_thread().function);
     if (graph == nullptr || object == nullptr || !is_count(count) ||
         (flags & ~static_cast<unsigned>(CU_GRAPH_USER_OBJECT_MOVE)) != 0) {
       return CUDA_ERROR_INVALID_VALUE;
@@ -66,8 +66,8 @@ SIM_API CUresult CUDAAPI cuGraphRetainUserObject(CUgraph graph_handle, CUuserObj
 SIM_API CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle,
                                                   unsigned count) {
   return graph_call(__func__, graph_handle, [&](Driver&) -> CUresult {
-    auto* graph = find<Graph>(graph_handle, __func__);
-    auto* object = find<UserObject>(handle, __func__);
+    auto* graph = find<Graph>(graph_handle, this_thread().function);
+    auto* object = find<UserObject>(handle, this_thread().function);
     if (graph == nullptr || object == nullptr || !is_count(count)) return CUDA_ERROR_INVALID_VALUE;
     const auto at = graph->references.find(object);
     if (at == graph->references.end() || at->second < count) {
@@ -75,7 +75,7 @@ SIM_API CUresult CUDAAPI cuGraphReleaseUserObject(CUgraph graph_handle, CUuserOb
     }
     at->second -= count;
     if (at->second == 0) graph->references.erase(at);
-    release(*object, count, __func__);
+    release(*object, count, this_thread().function);
     return CUDA_SUCCESS;
   });
 }
