@@ -66,7 +66,7 @@ ThreadState& this_thread() {
 Driver::Driver()
     : version(version_to_be()),
       bug(environment("SIM_BUG")),
-      queue(std::strtoull(environment("SIM_SEED").c_str(), nullptr, 10)) {}
+      queue(std::strtoull(environment("SIM_SEED").c_str(), nullptr, 10), !bug.empty()) {}
 
 Driver& Driver::get() {
   // Never destroyed: threads of the program may call the driver until its very end.

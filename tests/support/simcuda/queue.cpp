@@ -44,10 +44,11 @@ std::shared_ptr<Op> Queue::take() {
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
     if (!ready(*waiting_[i])) continue;
     candidates.push_back(i);
-    if (!shuffled_) break;  // in the order of issue the first that may run is next
+    if (!shuffled_ && !latest_first_)
+      break;  // in the order of issue the first that may run is next
   }
   if (candidates.empty()) return nullptr;
-  const std::size_t at = candidates[shuffled_ ? random_() % candidates.size() : 0];
+  const std::size_t at = shuffled_ ? candidates[random_() % candidates.size()] : candidates.back();
   auto op = std::move(waiting_[at]);
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   return op;

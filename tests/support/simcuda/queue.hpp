@@ -34,7 +34,10 @@ struct Op {
 /// Guarded by the driver's mutex.
 class Queue {
  public:
-  explicit Queue(std::uint64_t seed) : random_(seed), shuffled_(seed != 0) {}
+  /// `latest_first`: without a seed, of what may run the piece that was issued last runs next: the
+  /// order in which a missing dependency shows.
+  Queue(std::uint64_t seed, bool latest_first)
+      : random_(seed), shuffled_(seed != 0), latest_first_(latest_first) {}
 
   /// Issues work. `context` is where an error goes.
   std::shared_ptr<Op> add(Driver& driver, Context& context, std::vector<std::shared_ptr<Op>> after,
@@ -60,6 +63,7 @@ class Queue {
   std::vector<std::shared_ptr<Op>> running_;
   std::mt19937_64 random_;
   bool shuffled_;
+  bool latest_first_;
   bool held_ = false;
   unsigned steps_ = 0;
   bool stopping_ = false;
