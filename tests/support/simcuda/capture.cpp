@@ -179,21 +179,29 @@ CUresult capture_work(Driver&, Stream& stream, Work work) {
 
 void invalidate(Capture& capture) { capture.invalid = true; }
 
-CUresult potentially_unsafe(Driver& driver) {
+bool prohibits_unsafe(const Capture& capture) {
   const ThreadState& thread = this_thread();
+  if (thread.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+  if (capture.thread == thread.number) return capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+  return capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+         thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+CUresult potentially_unsafe(Driver& driver) {
   CUresult answer = CUDA_SUCCESS;
-  if (thread.capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return answer;
   for (const auto& capture : driver.captures) {
-    const bool mine =
-        capture->thread == thread.number && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    const bool global = capture->thread != thread.number &&
-                        capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                        thread.capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (!mine && !global) continue;
+    if (!prohibits_unsafe(*capture)) continue;
     invalidate(*capture);
     answer = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   return answer;
+}
+
+CUresult perhaps_unsafe(const Driver& driver) {
+  const bool prohibited =
+      std::any_of(driver.captures.begin(), driver.captures.end(),
+                  [](const auto& capture) { return prohibits_unsafe(*capture); });
+  return prohibited ? kUnsettled : CUDA_SUCCESS;
 }
 
 CUresult context_wide(Driver& driver, Context& context) {

@@ -45,7 +45,7 @@ bool is_timed(const Event& event) {
 using namespace sim;
 
 SIM_API CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned flags) {
-  return call({__func__}, [&](Driver&) -> CUresult {
+  return call({__func__}, [&](Driver& driver) -> CUresult {
     constexpr unsigned kKnown =
         CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (event == nullptr || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -53,6 +53,7 @@ SIM_API CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned flags) {
       const bool timed = (flags & CU_EVENT_DISABLE_TIMING) == 0;
       return timed ? CUDA_ERROR_INVALID_VALUE : kUnsettled;
     }
+    if (const CUresult code = perhaps_unsafe(driver); code != CUDA_SUCCESS) return code;
     Context& context = Driver::current();
     std::erase_if(context.events, [](const Event* each) { return each->destroyed_by != nullptr; });
     auto* made = make<Event>();

@@ -29,7 +29,8 @@ CUresult allocate_captured(Driver& driver, Stream& stream, Pool& pool, CUdevicep
   AllocWork work;
   work.parameters.bytesize = bytes;
   work.parameters.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  work.parameters.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  work.parameters.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  work.parameters.poolProps.location.id = 0;
   static_cast<void>(pool);  // the memory is the graph's own
   if (const CUresult code = graph_allocate(driver, work); code != CUDA_SUCCESS) return code;
   const CUdeviceptr at = work.parameters.dptr;

@@ -22,6 +22,7 @@ CUresult create(Driver& driver, CUstream* stream, unsigned flags, int priority) 
   if (stream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (const CUresult code = perhaps_unsafe(driver); code != CUDA_SUCCESS) return code;
   Context& context = Driver::current();
   forget_ended(context);
   auto* made = make<Stream>();

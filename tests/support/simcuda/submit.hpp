@@ -44,6 +44,11 @@ void invalidate(Capture& capture);
 /// Before a potentially unsafe call (facts 2.2, class 3): 900, with the captures in question made
 /// invalid, when the thread's mode prohibits it; else CUDA_SUCCESS.
 CUresult potentially_unsafe(Driver& driver);
+/// Whether the thread's mode would prohibit a potentially unsafe call beside this capture.
+bool prohibits_unsafe(const Capture& capture);
+/// Before a call of which nobody has established whether it is potentially unsafe: kUnsettled where
+/// that would matter, with nothing made invalid; else CUDA_SUCCESS.
+CUresult perhaps_unsafe(const Driver& driver);
 /// Before a sync of a whole context: 900, with every capture of it made invalid, if there are any.
 CUresult context_wide(Driver& driver, Context& context);
 
