@@ -3,7 +3,7 @@
 // compared with on a GPU.
 #include "refrain/cuda/code_image.hpp"
 
-#include <cctype>
+#include <algorithm>
 #include <cstring>
 #include <regex>
 #include <span>
@@ -19,10 +19,17 @@ using refrain::cuda::CodeImage;
 using refrain::cuda::CodeObject;
 using refrain::cuda::ObjectKind;
 
-constexpr unsigned char kElf[] = {0x7F, 'E', 'L', 'F'};
-constexpr std::uint32_t kFatbin = 0xBA55ED50;
+// The first bytes of each kind that is no text; a text may be shorter than they are.
+constexpr char kElf[] =
+    "\x7f"
+    "ELF";
+constexpr char kFatbin[] = "\x50\xED\x55\xBA";
 /// What nvcc puts around a fatbin: a pointer to it follows.
-constexpr std::uint32_t kFatbinWrapper = 0x466243B1;
+constexpr char kFatbinWrapper[] = "\xB1\x43\x62\x46";
+
+bool begins_with(const void* image, const char* mark) {
+  return std::strncmp(static_cast<const char*>(image), mark, 4) == 0;
+}
 
 template <class T>
 T read_at(const void* image, std::size_t offset) {
@@ -50,9 +57,9 @@ std::size_t elf_bytes(const void* image) {
 
 std::span<const std::byte> bytes_of(const void* image) {
   std::size_t bytes = 0;
-  if (std::memcmp(image, kElf, sizeof kElf) == 0) {
+  if (begins_with(image, kElf)) {
     bytes = elf_bytes(image);
-  } else if (read_at<std::uint32_t>(image, 0) == kFatbin) {
+  } else if (begins_with(image, kFatbin)) {
     bytes = read_at<std::uint16_t>(image, 6) + read_at<std::uint64_t>(image, 8);
   } else {
     bytes = std::strlen(static_cast<const char*>(image));
@@ -134,15 +141,10 @@ CUresult check_ptx(const Driver& driver, const CodeObject& object, const std::st
 
 CUresult read_image(const Driver& driver, const void* image, Code& to) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto* first = static_cast<const char*>(image);
-  if (*first == '\0') return CUDA_ERROR_INVALID_IMAGE;
-  // A text may be shorter than the four bytes of the other kinds' marks.
-  const bool text = std::isprint(static_cast<unsigned char>(*first)) != 0 ||
-                    std::isspace(static_cast<unsigned char>(*first)) != 0;
-  if (!text && read_at<std::uint32_t>(image, 0) == kFatbinWrapper) {
-    image = read_at<const void*>(image, 8);
-  }
-  const auto bytes = text ? std::as_bytes(std::span(first, std::strlen(first))) : bytes_of(image);
+  if (begins_with(image, kFatbinWrapper)) image = read_at<const void*>(image, 8);
+  const bool text = !begins_with(image, kElf) && !begins_with(image, kFatbin);
+  const auto bytes = bytes_of(image);
+  if (bytes.empty()) return CUDA_ERROR_INVALID_IMAGE;
   const auto parsed = refrain::cuda::parse_code_image(bytes);
   if (!parsed) return text ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE;
   if (parsed->kind == refrain::cuda::ImageKind::ptx) {
