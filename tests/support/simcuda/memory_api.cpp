@@ -128,12 +128,11 @@ SIM_API CUresult CUDAAPI cuMemFree_v2(CUdeviceptr dptr) {
     if (dptr == 0) return CUDA_SUCCESS;
     if (const auto allocation = graph_allocation(dptr)) {
       if (allocation->itself == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      if (const CUresult code = wait_for_all(driver, Driver::current()); code != CUDA_SUCCESS) {
-        return code;
-      }
+      Context& context = Driver::current();
       issue_free(*allocation);
-      allocation->usable = false;
-      return CUDA_SUCCESS;
+      const auto op = driver.queue.add(driver, context, driver.queue.pending(context),
+                                       [allocation] { return run_free(*allocation); });
+      return wait_for(driver, context, op);
     }
     const Memory::Block* block = driver.memory.block(dptr);
     if (block == nullptr || block->free_issued) return CUDA_ERROR_INVALID_VALUE;
