@@ -22,13 +22,14 @@ std::string_view name_of(WindowState state) noexcept {
     case WindowState::recording: return "recording";
     case WindowState::doomed: return "doomed";
     case WindowState::sealed: return "sealed";
+    case WindowState::abandoned: return "abandoned";
     case WindowState::ended: return "ended";
   }
   return "?";
 }
 
 Window::Window(FailureTable& table, StreamId stream, Where opened)
-    : table_(table), stream_(stream), opened_(opened), overlay_(table, stream) {}
+    : table_(table), stream_(stream), opened_(opened), overlay_(table, stream), members_(stream) {}
 
 Result<void> Window::begin() {
   if (state_ != WindowState::prepared) {
@@ -50,11 +51,11 @@ void Window::doom(Doom doom) noexcept {
 }
 
 void Window::fail(const OpenScope& scope, const Error& error) noexcept {
-  doom(Doom{error, scope.kernel, scope.where, {}});
+  doom(Doom{error, scope.kernel, scope.where});
 }
 
 void Window::device_refused(const Error& error) noexcept {
-  doom(Doom{error, KernelId{}, Where{}, {}});  // C17
+  doom(Doom{error});  // C17
 }
 
 bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) const noexcept {
@@ -138,9 +139,11 @@ void Window::pin(BufferId buffer, PinnedBuffer pinned) {
   regions_.emplace(buffer, index);
 }
 
-void Window::add(Call call, std::span<const StagedArgument> arguments, Where where) {
+void Window::add(Call call, std::span<const StagedArgument> arguments, Where where,
+                 Members::Index by) {
   if (state_ != WindowState::recording) return;  // doomed: it will not seal, so keep nothing
   Staged staged;
+  staged.stamp = members_.staged(by, static_cast<std::uint32_t>(nodes_.size()));
   staged.node.call = call;
   staged.node.where = where;
   staged.node.arguments = {static_cast<std::uint32_t>(arguments_.size()),
@@ -154,7 +157,7 @@ void Window::add(Call call, std::span<const StagedArgument> arguments, Where whe
 
 void Window::stage_kernel(const std::shared_ptr<const KernelSignature>& kernel, const Grid& grid,
                           std::span<const std::byte> block,
-                          std::span<const StagedArgument> arguments) {
+                          std::span<const StagedArgument> arguments, Members::Index by) {
   auto found = std::find(kernels_.begin(), kernels_.end(), kernel);
   if (found == kernels_.end()) found = kernels_.insert(kernels_.end(), kernel);
   KernelCall call;
@@ -165,34 +168,54 @@ void Window::stage_kernel(const std::shared_ptr<const KernelSignature>& kernel, 
   if (state_ == WindowState::recording) {
     parameter_bytes_.insert(parameter_bytes_.end(), block.begin(), block.end());
   }
-  add(call, arguments, grid.where);
+  add(call, arguments, grid.where, by);
 }
 
-void Window::stage_copy(const BufferBinding& source, const BufferBinding& destination,
-                        Where where) {
+void Window::stage_copy(const BufferBinding& source, const BufferBinding& destination, Where where,
+                        Members::Index by) {
   const std::array arguments{StagedArgument{0, Direction::in, source},
                              StagedArgument{0, Direction::out, destination}};
-  add(CopyCall{}, arguments, where);
+  add(CopyCall{}, arguments, where, by);
 }
 
 void Window::stage_fill(const BufferBinding& destination, std::uint32_t pattern,
-                        std::uint32_t width, Where where) {
+                        std::uint32_t width, Where where, Members::Index by) {
   const std::array arguments{StagedArgument{0, Direction::out, destination}};
-  add(FillCall{pattern, width}, arguments, where);
+  add(FillCall{pattern, width}, arguments, where, by);
 }
 
 void Window::reuse(const BufferBinding& bytes) {
   if (overlay_.inside()) reused_.push_back({bytes, overlay_.current()});
 }
 
+std::string Window::called() const {
+  return "The window of stream " + std::to_string(stream_.number) + text(opened_);
+}
+
+std::string Window::called(const Staged& staged) const {
+  std::string name = "fill";
+  if (const auto* kernel = std::get_if<KernelCall>(&staged.node.call)) {
+    name = kernels_[kernel->kernel]->name;
+  } else if (std::holds_alternative<CopyCall>(staged.node.call)) {
+    name = "copy";
+  }
+  return quote(name) + " on stream " +
+         std::to_string(members_.at(staged.stamp.member).stream.number) + text(staged.node.where);
+}
+
 Error Window::doom_text() const {
-  std::string all =
-      "The window of stream " + std::to_string(stream_.number) + text(opened_) + " refuses to seal";
+  std::string all = called() + " refuses to seal";
   if (doom_->claimed.buffer) {
     all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
            " claimed bytes " + text(doom_->claimed.range) + " of " +
            quote(table_.name_of(doom_->claimed.buffer)) +
            " and what it recorded does not write exactly those (often: it recorded nothing).";
+  } else if (doom_->gone) {
+    const Members::Member& member = members_.at(*doom_->gone);
+    all += ", because stream " + std::to_string(member.stream.number) + ", which joined it" +
+           text(member.forked) +
+           ", was destroyed with work that nobody waits for: " + called(nodes_[member.last_node]) +
+           ".";
   } else if (doom_->kernel) {
     all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
            " did not end cleanly: " + doom_->error.text();
@@ -203,6 +226,56 @@ Error Window::doom_text() const {
     all += " Work in it failed or was skipped " + times(later_dooms_) + ".";
   }
   return Error(ErrorKind::window_doomed, std::move(all)).with_failure(doom_->error.failure());
+}
+
+void Window::gone(Members::Index member) noexcept {
+  if (over()) return;
+  const Members::Member& going = members_.at(member);
+  if (member != Members::kOrigin) {
+    if (!going.left && going.nodes != 0)
+      doom(Doom{.error = Error(ErrorKind::window_doomed), .gone = member});
+    return;
+  }
+  // C10: nothing seals, and its handle, should somebody still hold it, is told whose it was.
+  std::string all = called() + " was abandoned: its stream was destroyed while it was " +
+                    std::string(name_of(state_)) + ".";
+  if (doom_) all += " " + doom_text().message();
+  abandoned_.emplace(ErrorKind::window_doomed, std::move(all));
+  if (capturing()) overlay_.refuse(*abandoned_, opened_);  // C11
+  end(WindowState::abandoned);
+}
+
+Error Window::still_out(Members::Index member) const {
+  const Members::Member& out = members_.at(member);
+  return Error(ErrorKind::window_doomed,
+               called() + " refuses to seal, because stream " + std::to_string(out.stream.number) +
+                   ", which joined it" + text(out.forked) +
+                   ", has work that the window does not wait for: its last is " +
+                   called(nodes_[out.last_node]) + ".");
+}
+
+std::optional<Error> Window::race(const SealedGraph& graph) const {
+  if (!members_.forked()) return std::nullopt;
+  // The graph's order comes from conflicting bytes, taken in the order of recording. Each of its
+  // edges must be one that the streams and events keep as well; all other conflicts follow.
+  for (std::size_t later = 0; later < nodes_.size(); ++later) {
+    for (const std::uint32_t earlier : graph.dependencies(graph.nodes()[later])) {
+      if (members_.ordered(nodes_[earlier].stamp, nodes_[later].stamp)) continue;
+      for (const Argument& one : graph.arguments(graph.nodes()[earlier])) {
+        for (const Argument& other : graph.arguments(graph.nodes()[later])) {
+          const bool conflict = one.region == other.region && one.range.overlaps(other.range) &&
+                                (does_write(one.direction) || does_write(other.direction));
+          if (!conflict) continue;
+          return Error(ErrorKind::window_doomed,
+                       called() + " refuses to seal, because two of its nodes use bytes " +
+                           text(intersection(one.range, other.range)) + " of " +
+                           quote(graph.regions()[one.region].name) + " and no event orders them: " +
+                           called(nodes_[earlier]) + " and " + called(nodes_[later]) + ".");
+        }
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 void Window::refuse(const Error& error, Where where) noexcept {
@@ -226,10 +299,9 @@ void Window::drop() noexcept {
     refuse(doom_text(), opened_);
     return;
   }
-  refuse(Error(ErrorKind::window_doomed, "The window of stream " + std::to_string(stream_.number) +
-                                             text(opened_) +
-                                             " was dropped without being sealed or aborted."),
-         opened_);
+  refuse(
+      Error(ErrorKind::window_doomed, called() + " was dropped without being sealed or aborted."),
+      opened_);
 }
 
 bool Window::end_if_left() noexcept {
@@ -246,14 +318,10 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   end_if_left();
   if (state_ == WindowState::prepared) {
     end(WindowState::ended);  // C1: ending one that is only prepared unwinds it
-    return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
-                                             text(opened_) +
-                                             " was prepared and never began to record.");
+    return Error(ErrorKind::wrong_state, called() + " was prepared and never began to record.");
   }
-  if (!capturing()) {
-    return Error(ErrorKind::wrong_state, "The window of stream " + std::to_string(stream_.number) +
-                                             text(opened_) + " has ended already.");
-  }
+  if (abandoned_) return *abandoned_;
+  if (!capturing()) return Error(ErrorKind::wrong_state, called() + " has ended already.");
   if (overlay_.inside()) {
     return Error(ErrorKind::wrong_state,
                  "A window cannot be sealed by work that is being recorded in it.");
@@ -270,10 +338,11 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
 Result<SealedWindow> Window::build(const SealOptions& options) {
   if (nodes_.empty() && !options.allow_empty) {  // C17
     return Error(ErrorKind::recorded_nothing,
-                 "The window of stream " + std::to_string(stream_.number) + text(opened_) +
+                 called() +
                      " refuses to seal, because nothing was recorded in it. "
                      "(SealOptions::allow_empty accepts that.)");
   }
+  if (const auto out = members_.out()) return still_out(*out);  // C21
   GraphParts parts;
   parts.name = options.name;
   parts.kernels.reserve(kernels_.size());
@@ -282,10 +351,9 @@ Result<SealedWindow> Window::build(const SealOptions& options) {
   for (const RoleAt& said : options.roles) {
     const auto found = regions_.find(said.buffer);
     if (found == regions_.end()) {
-      return Error(ErrorKind::invalid_argument,
-                   "The window of stream " + std::to_string(stream_.number) + text(opened_) +
-                       " was told a role for " + quote(table_.name_of(said.buffer)) +
-                       ", which nothing in it touches.");
+      return Error(ErrorKind::invalid_argument, called() + " was told a role for " +
+                                                    quote(table_.name_of(said.buffer)) +
+                                                    ", which nothing in it touches.");
     }
     Region& region = parts.regions[found->second];
     region.role = said.role;
@@ -301,6 +369,7 @@ Result<SealedWindow> Window::build(const SealOptions& options) {
   parts.parameter_bytes = parameter_bytes_;
   Result<SealedGraph> graph = SealedGraph::make(std::move(parts));
   if (!graph.ok()) return graph.error();
+  if (std::optional<Error> racing = race(*graph)) return *std::move(racing);  // C13
   SealedWindow sealed{*std::move(graph), buffers_, {}};
   for (const PinnedBuffer& each : pinned_) sealed.pins.push_back(each.pin);
   return sealed;

@@ -83,10 +83,9 @@ Result<Stream> Device::stream(StreamKind kind) const {
 Stream::~Stream() {
   if (!core_) return;
   core_->backend.reset();  // waits, also when a window's handle keeps the rest
-  if (!core_->window) return;
-  // Its handle may outlive this stream; the window does not.
-  core_->window->drop();
-  core_->device->closed(*core_->window);
+  if (window() == nullptr) return;
+  core_->window->gone(core_->member);  // C10, C21
+  if (core_->member == Members::kOrigin) core_->device->closed(*core_->window);
   core_->window.reset();
 }
 
@@ -101,8 +100,10 @@ Window* Stream::capturing() noexcept {
 
 Window* Stream::window() const noexcept {
   Window* const open = core_->window.get();
-  if (open == nullptr || !open->end_if_left()) return open;
-  core_->device->closed(*open);
+  if (open == nullptr) return nullptr;
+  if (open->end_if_left()) core_->device->closed(*open);
+  const bool member = !open->over() && !open->members().at(core_->member).left;
+  if (member) return open;
   core_->window.reset();
   return nullptr;
 }
@@ -211,7 +212,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
       for (const Allocation* const allocation : allocations) pin(*window, *allocation);
-      window->stage_kernel(kernel.signature, grid, block, arguments);
+      window->stage_kernel(kernel.signature, grid, block, arguments, core_->member);
       return {};
     }
     boost::container::small_vector<std::byte, 256> bound(block.begin(), block.end());
@@ -313,7 +314,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
     if (Window* const window = capturing()) {
       pin(*window, **from);
       pin(*window, **to);
-      window->stage_copy(source, destination, where);
+      window->stage_copy(source, destination, where, core_->member);
       return {};
     }
     const BoundCopy node{(*from)->address() + source.range.begin,
@@ -348,7 +349,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
       pin(*window, **to);
-      window->stage_fill(destination, pattern, width, where);
+      window->stage_fill(destination, pattern, width, where, core_->member);
       return {};
     }
     const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
@@ -399,7 +400,7 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
     if (!frozen.ok()) return frozen.error();
     pin(*window, **frozen);
     pin(*window, **to);
-    window->stage_copy((*frozen)->whole(), destination, where);
+    window->stage_copy((*frozen)->whole(), destination, where, core_->member);
     return {};
   });
 }
@@ -466,20 +467,55 @@ Result<void> Stream::sync() {
 }
 
 Result<Event> Stream::record_event() {
-  REFRAIN_TRY(outside_window("record an event"));
+  if (capturing() != nullptr) {
+    return Event(core_->window, core_->window->members().point(core_->member),
+                 core_->device->number());
+  }
   Result<std::shared_ptr<BackendEvent>> event = core_->device->backend().record(*core_->backend);
   if (!event.ok()) return std::move(event).error();
   return Event(core_->device->backend_owner(), *std::move(event), core_->device->number(),
                core_->ledger->now());
 }
 
-Result<void> Stream::wait(const Event& event) {
+Result<void> Stream::wait(const Event& event, Where where) {
+  if (event.event_ == nullptr) return wait_in_window(event, where);
   REFRAIN_TRY(outside_window("wait on an event from outside"));
   if (event.device_ != core_->device->number()) {
     return Error(ErrorKind::other_device, "An event of another device was waited for.");
   }
   core_->ledger->step_past(event.order_);
   return core_->device->backend().wait(*core_->backend, event.event_);
+}
+
+// C21.
+Result<void> Stream::wait_in_window(const Event& event, Where where) {
+  const auto refused = [this](ErrorKind kind, const std::string& why) {
+    return Error(kind, "Stream " + std::to_string(id().number) +
+                           " cannot wait on an event that was recorded in a window, because " +
+                           why + ".");
+  };
+  if (event.device_ != core_->device->number()) {
+    return refused(ErrorKind::other_device, "it is another device's");
+  }
+  const std::shared_ptr<Window> recorded_in = event.window_.lock();
+  if (recorded_in == nullptr || recorded_in->over()) {
+    return refused(ErrorKind::wrong_state, "that window has ended");
+  }
+  Window* const own = window();
+  if (own == recorded_in.get()) {
+    own->wait(core_->member, event.point_);
+    return {};
+  }
+  if (own != nullptr) {
+    return refused(ErrorKind::refused_in_window,
+                   "it is in another window itself" + text(own->opened()));
+  }
+  if (core_->show.inside()) {
+    return refused(ErrorKind::wrong_state, "it is inside a piece of work");
+  }
+  core_->member = recorded_in->join(id(), event.point_, where);
+  core_->window = recorded_in;
+  return {};
 }
 
 Result<OpenWindow> Stream::open(Where where) {
@@ -493,6 +529,7 @@ Result<OpenWindow> Stream::open(Where where) {
                                              " cannot open a window inside a piece of work.");
   }
   core_->window = std::make_shared<Window>(core_->device->table(), id(), where);
+  core_->member = Members::kOrigin;
   core_->device->opened(*core_->window);
   return OpenWindow(core_, core_->window);
 }
@@ -515,8 +552,7 @@ Result<void> OpenWindow::begin() {
 
 OpenWindow::~OpenWindow() {
   if (!window_) return;
-  const WindowState state = window_->state();
-  if (state == WindowState::sealed || state == WindowState::ended) return;
+  if (window_->over()) return;
   if (window_->overlay().inside()) {
     window_->leave_later(Window::Leave::drop);
     return;

@@ -179,7 +179,6 @@ TEST_CASE("C7: calls that are refused and failures elsewhere do not doom a windo
   it.stream.fill(y, 1.0F);
   CHECK(!it.stream.read(y).ok());
   CHECK(!it.stream.sync().ok());
-  CHECK(!it.stream.record_event().ok());
   CHECK(!it.stream.record().ok());
   CHECK(!it.step->bind("nothing", y).ok());
   CHECK(!it.base.device.kernel<Scale>("missing").ok());

@@ -17,13 +17,14 @@
 #include <vector>
 
 #include "refrain/base/result.hpp"
+#include "refrain/capture/members.hpp"
 #include "refrain/capture/sealed_graph.hpp"
 #include "refrain/scope/overlay.hpp"
 
 namespace refrain {
 
 /// The life of a window (C1).
-enum class WindowState : std::uint8_t { prepared, recording, doomed, sealed, ended };
+enum class WindowState : std::uint8_t { prepared, recording, doomed, sealed, abandoned, ended };
 
 std::string_view name_of(WindowState state) noexcept;
 
@@ -61,7 +62,7 @@ struct SealOptions {
   bool allow_empty = false;  ///< Accept a window in which nothing was recorded (C17).
 };
 
-/// For the thread that uses its stream.
+/// For the thread that uses its streams.
 class Window {
  public:
   Window(FailureTable& table, StreamId stream, Where opened);
@@ -73,6 +74,9 @@ class Window {
   [[nodiscard]] bool capturing() const noexcept {
     return state_ == WindowState::recording || state_ == WindowState::doomed;
   }
+  /// Sealed, abandoned or ended: no work of any stream is recorded any more.
+  [[nodiscard]] bool over() const noexcept { return state_ >= WindowState::sealed; }
+  /// The stream that opened it.
   [[nodiscard]] StreamId stream() const noexcept { return stream_; }
   [[nodiscard]] Where opened() const noexcept { return opened_; }
   [[nodiscard]] Overlay& overlay() noexcept { return overlay_; }
@@ -90,16 +94,31 @@ class Window {
   /// A scope failed or was skipped (C3, C4). The first doom wins, the rest are counted (C6).
   void fail(const OpenScope& scope, const Error& error) noexcept;
 
-  // For bodies.
+  // For the streams that record in it (C21).
+
+  [[nodiscard]] const Members& members() const noexcept { return members_; }
+  /// A stream waits on an event that a member recorded, and so becomes a member.
+  Members::Index join(StreamId stream, const Members::Point& point, Where where) {
+    return members_.join(stream, point, where);
+  }
+  /// A member waits on an event that a member recorded.
+  void wait(Members::Index member, const Members::Point& point) { members_.wait(member, point); }
+  /// A member is destroyed. The origin's going abandons the window (C10); another's dooms it, when
+  /// work that it recorded is waited for by nobody.
+  void gone(Members::Index member) noexcept;
+
+  // For bodies; `by` is the member that stages.
 
   /// Whether `buffer` has been touched already, so that `pin` need not be called.
   [[nodiscard]] bool touches(BufferId buffer) const noexcept { return regions_.contains(buffer); }
   void pin(BufferId buffer, PinnedBuffer pinned);
   void stage_kernel(const std::shared_ptr<const KernelSignature>& kernel, const Grid& grid,
-                    std::span<const std::byte> block, std::span<const StagedArgument> arguments);
-  void stage_copy(const BufferBinding& source, const BufferBinding& destination, Where where);
+                    std::span<const std::byte> block, std::span<const StagedArgument> arguments,
+                    Members::Index by = Members::kOrigin);
+  void stage_copy(const BufferBinding& source, const BufferBinding& destination, Where where,
+                  Members::Index by = Members::kOrigin);
   void stage_fill(const BufferBinding& destination, std::uint32_t pattern, std::uint32_t width,
-                  Where where);
+                  Where where, Members::Index by = Members::kOrigin);
   /// The scope that is open leaves `bytes` as they are, on purpose (C16): they become something
   /// that the graph needs from outside. Outside every scope it says nothing.
   void reuse(const BufferBinding& bytes);
@@ -131,12 +150,14 @@ class Window {
   /// What is said about the first doom; its text is built when the window is sealed.
   struct Doom {
     Error error;
-    KernelId kernel;
-    Where where;
-    BufferBinding claimed;  ///< For a scope that claimed bytes and staged nothing for them.
+    KernelId kernel{};
+    Where where{};
+    BufferBinding claimed{};  ///< For a scope that claimed bytes and staged nothing for them.
+    std::optional<Members::Index> gone{};  ///< For a member that was destroyed.
   };
   struct Staged {
     Node node;  // argument regions are indexes into buffers_
+    Members::Stamp stamp;
     bool settled = false;
   };
   struct Reused {
@@ -145,10 +166,17 @@ class Window {
   };
 
   void doom(Doom doom) noexcept;
-  void add(Call call, std::span<const StagedArgument> arguments, Where where);
+  void add(Call call, std::span<const StagedArgument> arguments, Where where, Members::Index by);
   [[nodiscard]] bool staged_exactly(const OpenScope& scope,
                                     BufferBinding& offending) const noexcept;
   [[nodiscard]] Error doom_text() const;
+  /// "The window of stream 3 (file:line)".
+  [[nodiscard]] std::string called() const;
+  /// `"kernel" on stream 3 (file:line)`.
+  [[nodiscard]] std::string called(const Staged& staged) const;
+  [[nodiscard]] Error still_out(Members::Index member) const;
+  /// Two nodes of a graph made from what was staged that conflict without an order (C13).
+  [[nodiscard]] std::optional<Error> race(const SealedGraph& graph) const;
   void refuse(const Error& error, Where where) noexcept;
   /// A window that has ended owns nothing, however long its handle stays (M2, M4).
   void end(WindowState state) noexcept;
@@ -159,6 +187,8 @@ class Window {
   Where opened_;
   WindowState state_ = WindowState::prepared;
   Overlay overlay_;
+  Members members_;
+  std::optional<Error> abandoned_;  // what its handle is told
   std::optional<Doom> doom_;
   std::uint64_t later_dooms_ = 0;
   Leave leaving_ = Leave::no;

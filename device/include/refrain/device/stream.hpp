@@ -157,10 +157,12 @@ class Stream {
   /// Waits until all work of this stream has ended; answers the first that failed late since the
   /// last sync. Refused in a window (C12).
   Result<void> sync();
-  /// A point after all work issued so far. Refused in a window.
+  /// A point after all work issued so far. In a window, a point in what is recorded.
   Result<Event> record_event();
-  /// Work issued from now on starts after `event`. Refused in a window (C12).
-  Result<void> wait(const Event& event);
+  /// Work issued from now on starts after `event`. An event of a window makes this stream a member
+  /// of that window: its work is recorded there until a member waits on an event that it recorded
+  /// after all its work (C21). In a window, an event from outside is refused (C12).
+  Result<void> wait(const Event& event, Where where = Where::here());
 
   // Recording.
 
@@ -215,6 +217,7 @@ class Stream {
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
+  Result<void> wait_in_window(const Event& event, Where where);
   /// The window that is open, or null. Ends one that its handle left inside a piece of work.
   [[nodiscard]] Window* window() const noexcept;
   Result<OpenWindow> open(Where where);

@@ -22,10 +22,6 @@ struct StreamCore {
   }
   ~StreamCore() {
     backend.reset();  // waits for its work, which still reports to the ledger
-    if (window) {
-      window->drop();
-      device->closed(*window);
-    }
     device->detach(*ledger);
     device->table().detach(show);
   }
@@ -37,7 +33,8 @@ struct StreamCore {
   WriteSetPool pool;
   std::shared_ptr<Ledger> ledger;
   std::unique_ptr<BackendStream> backend;
-  std::shared_ptr<Window> window;  // the one that is open, if any
+  std::shared_ptr<Window> window;  // the one that it is a member of, if any
+  Members::Index member = Members::kOrigin;
 };
 
 }  // namespace refrain
