@@ -1,6 +1,7 @@
 // Copies and fills: directions, shapes, pitches, widths, and what the host may rely on afterwards.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
