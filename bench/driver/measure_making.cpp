@@ -77,7 +77,7 @@ void measure_updates(const Rig& rig, const Shape& shape, const Effort& effort, R
   const ShapedGraph other = build(rig, shape, 1);
   const Executable executable = instantiate(rig, graph.graph.get());
   const NodeParameters parameters[2] = {{rig, 0}, {rig, 1}};
-  const CUgraphNode middle = graph.nodes[graph.nodes.size() / 2];
+  CUgraphNode middle = graph.nodes[graph.nodes.size() / 2];
 
   std::vector<Nanoseconds> node;
   LaunchTimes after_node;
@@ -94,7 +94,7 @@ void measure_updates(const Rig& rig, const Shape& shape, const Effort& effort, R
   std::vector<Nanoseconds> whole;
   LaunchTimes after_whole;
   effort.spend([&](bool counts) {
-    const CUgraph next = ++round % 2 == 0 ? graph.graph.get() : other.graph.get();
+    CUgraph next = ++round % 2 == 0 ? graph.graph.get() : other.graph.get();
     CUgraphExecUpdateResultInfo result{};
     const auto start = Clock::now();
     must(rig.cu().cuGraphExecUpdate_v2(executable.get(), next, &result), "cuGraphExecUpdate");

@@ -47,7 +47,7 @@ class Report {
   [[nodiscard]] bool complete() const noexcept { return failures_.empty(); }
   void print() const;
   /// Throws `std::runtime_error` when it cannot be written.
-  void write(const std::filesystem::path& file) const;
+  void write(const std::filesystem::path& path) const;
 
  private:
   struct Failure {
