@@ -58,6 +58,10 @@ CUresult wait_in_capture(Driver& driver, Stream& stream, Event& event, unsigned 
   }
   if (event.captured_in == nullptr) {
     if (driver.has_bug("isolation-ignored")) return CUDA_SUCCESS;
+    if (event.recorded == nullptr) {  // the rule was seen for events that had been recorded
+      capture.unsettled = true;
+      return kUnsettled;
+    }
     invalidate(capture);
     return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
   }
@@ -108,9 +112,8 @@ CUresult before_stream_sync(Driver& driver, Stream& stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   if (stream.legacy) {
-    if (const CUresult code = enter_legacy(driver, *stream.context); code != CUDA_SUCCESS) {
-      return code;
-    }
+    // Both 900 and 906 can be read out of the sources; that the captures break, out of either.
+    if (enter_legacy(driver, *stream.context) != CUDA_SUCCESS) return kUnsettled;
   }
   return potentially_unsafe(driver);
 }

@@ -23,8 +23,8 @@ std::optional<CUresult> capture_record(Driver& driver, Stream& stream, Event& ev
 /// answer: a stream may join the capture of the event, and isolation is kept (901, 902, 905).
 std::optional<CUresult> capture_wait(Driver& driver, Stream& stream, Event& event, unsigned flags);
 
-/// Before cuStreamQuery and cuStreamSynchronize: 900 for a stream that captures, 906 for the legacy
-/// stream beside a blocking one that does, 900 where the thread's mode prohibits it.
+/// Before cuStreamQuery and cuStreamSynchronize: 900 for a stream that captures, kUnsettled for the
+/// legacy stream beside a blocking one that does, 900 where the thread's mode prohibits it.
 CUresult before_stream_sync(Driver& driver, Stream& stream);
 /// Before cuEventQuery and cuEventSynchronize: 907 for an event that was captured, 900 where the
 /// thread's mode prohibits it.

@@ -42,6 +42,7 @@ CUresult update_exec(Driver& driver, Exec& exec, const Graph& graph,
     return CUDA_SUCCESS;
   }
   if (driver.has_bug("update-ignores-topology")) {
+    exec.unsettled = false;
     info.result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
     return CUDA_SUCCESS;
   }

@@ -240,6 +240,7 @@ std::vector<std::shared_ptr<Op>> before(const Driver& driver, const Exec& exec, 
 CUresult launch(Driver& driver, Exec& exec, Stream& stream) {
   if (this_thread().override_ == Override::no_node) return CUDA_SUCCESS;
   if (const CUresult code = may_use(driver, stream); code != CUDA_SUCCESS) return code;
+  if (exec.unsettled) return kUnsettled;
   if (exec.program == nullptr) exec.program = Flattener(exec).program_of(*exec.image);
   const std::shared_ptr<const Program> program = exec.program;
   check_handles(*program);

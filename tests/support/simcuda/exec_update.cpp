@@ -173,6 +173,7 @@ Reason cannot_become(const Driver& driver, const Exec& exec, const Work& now, co
 std::optional<Mismatch> update(Exec& exec, const Graph& graph, Graph& image) {
   const Driver& driver = Driver::get();
   Pairing pairing;
+  exec.unsettled = true;  // until it is done
   if (auto mismatch = pairing.pair(graph, image)) return mismatch;
   for (const auto& [node, ours] : pairing.ours) {
     if (const auto reason = cannot_become(driver, exec, ours->work, node->work)) {
@@ -185,6 +186,7 @@ std::optional<Mismatch> update(Exec& exec, const Graph& graph, Graph& image) {
     exec.references[ours] = std::make_shared<HeldReferences>(theirs->references);
   }
   exec.program = nullptr;
+  exec.unsettled = false;
   return std::nullopt;
 }
 

@@ -93,8 +93,9 @@ SIM_API CUresult CUDAAPI cuGraphNodeFindInClone(CUgraphNode* found, CUgraphNode 
   return graph_call(__func__, clone_handle, [&](Driver&) -> CUresult {
     auto* clone = find<Graph>(clone_handle, this_thread().function);
     auto* node = find<Node>(handle, this_thread().function);
-    if (found == nullptr || clone == nullptr || node == nullptr || clone->cloned_from == nullptr) {
-      return CUDA_ERROR_INVALID_VALUE;
+    if (found == nullptr || clone == nullptr || node == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (clone->cloned_from == nullptr) {
+      return clone->owner != nullptr ? kUnsettled : CUDA_ERROR_INVALID_VALUE;
     }
     const auto at = clone->clone_of.find(node);
     if (at == clone->clone_of.end()) {

@@ -227,6 +227,7 @@ struct Exec : Object {
   std::uint64_t flags = 0;
   /// Its own copy of the graph; `image->clone_of` leads from the original's nodes to its own.
   Graph* image = nullptr;
+  bool unsettled = false;  ///< An update was refused, perhaps after it had changed something.
   std::set<const Node*> disabled;  ///< Of the image's nodes.
   /// Of each of the image's graphs; held by each launch too, so that they go when the last ends.
   std::map<const Graph*, std::shared_ptr<struct HeldReferences>> references;
