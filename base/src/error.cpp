@@ -52,6 +52,7 @@ std::string_view name_of(ErrorKind kind) noexcept {
     case ErrorKind::wrong_state: return "wrong_state";
     case ErrorKind::refused_in_window: return "refused_in_window";
     case ErrorKind::window_doomed: return "window_doomed";
+    case ErrorKind::needs_warm_up: return "needs_warm_up";
     case ErrorKind::recorded_nothing: return "recorded_nothing";
     case ErrorKind::not_replayed: return "not_replayed";
     case ErrorKind::busy: return "busy";

@@ -58,6 +58,24 @@ void Window::device_refused(const Error& error) noexcept {
   doom(Doom{error});  // C17
 }
 
+void Window::runs(KernelId kernel, Where where) {
+  if (state_ == WindowState::prepared) {
+    warm_up_.ran(kernel, where);
+  } else if (state_ == WindowState::recording) {
+    std::optional<std::string> drift = warm_up_.differs(kernel, where);  // C15
+    if (drift) doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(drift)});
+  }
+}
+
+void Window::first_use(const std::string& what) {
+  if (state_ == WindowState::prepared) {
+    first_uses_.push_back(what);
+  } else if (capturing()) {
+    doom(Doom{.error = Error(ErrorKind::needs_warm_up),
+              .reason = "it needs warm-up: " + what + "."});
+  }
+}
+
 bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) const noexcept {
   // Walks instead of building sets: this is an exit, which allocates nothing.
   const std::span<const Staged> staged = std::span(nodes_).subspan(scope.recorded_before);
@@ -216,6 +234,8 @@ Error Window::doom_text() const {
            text(member.forked) +
            ", was destroyed with work that nobody waits for: " + called(nodes_[member.last_node]) +
            ".";
+  } else if (!doom_->reason.empty()) {
+    all += ", because " + doom_->reason;
   } else if (doom_->kernel) {
     all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
            " did not end cleanly: " + doom_->error.text();
@@ -325,6 +345,11 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   if (overlay_.inside()) {
     return Error(ErrorKind::wrong_state,
                  "A window cannot be sealed by work that is being recorded in it.");
+  }
+  if (!doom_) {
+    if (std::optional<std::string> early = warm_up_.ended_early()) {  // C15
+      doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(early)});
+    }
   }
   Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options);
   if (!sealed.ok()) {

@@ -186,6 +186,31 @@ void DeviceCore::closed(const Window& window) noexcept {
   std::erase_if(windows_, [&](const OpenedWindow& each) { return each.window == &window; });
 }
 
+Result<void> DeviceCore::first_use(const std::string& what) {
+  const Lock lock(mutex_);
+  bool recording = false;
+  for (const OpenedWindow& each : windows_) {
+    if (each.thread != std::this_thread::get_id()) continue;
+    each.window->first_use(what);
+    recording = recording || each.window->capturing();
+  }
+  if (!recording) return {};
+  return Error(ErrorKind::needs_warm_up,
+               "What happens once cannot be recorded, and a window of this thread records: it "
+               "needs warm-up: " +
+                   what + ".");
+}
+
+bool DeviceCore::has_loaded(const KernelSignature& kernel) {
+  const Lock lock(mutex_);
+  return loaded_.contains({kernel.name, kernel.version});
+}
+
+void DeviceCore::loaded(const KernelSignature& kernel) {
+  const Lock lock(mutex_);
+  loaded_.emplace(kernel.name, kernel.version);
+}
+
 void DeviceCore::refused_by_device(const Error& error) noexcept {
   // C17: what wanted the memory cannot be recorded, even though nothing else went wrong. A window
   // is used by the thread that opened it, so this thread may touch those that it opened.
@@ -210,8 +235,12 @@ Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::u
 }
 
 Result<LoadedKernel> Device::load(KernelSignature signature) const {
+  if (!core_->has_loaded(signature)) {
+    REFRAIN_TRY(core_->first_use("kernel " + quote(signature.name) + " was never loaded"));
+  }
   Result<std::shared_ptr<const KernelCode>> code = core_->backend().kernel(signature);
   if (!code.ok()) return std::move(code).error();
+  core_->loaded(signature);
   LoadedKernel loaded;
   loaded.id = intern_kernel_name(signature.name);
   loaded.signature = std::make_shared<const KernelSignature>(std::move(signature));

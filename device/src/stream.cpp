@@ -5,6 +5,7 @@
 #include <boost/container/small_vector.hpp>
 #include <utility>
 
+#include "preserved.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
 #include "refrain/device/stream_core.hpp"
@@ -207,6 +208,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     return *refused;
   }
 
+  about_to_run(kernel.id, span_of(reads), writes.bindings(), grid.where);
   auto scope = ExecuteScope<Stream>::launching(*this, kernel.id, span_of(reads), std::move(writes),
                                                grid.where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
@@ -308,6 +310,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
   if (source.range.empty()) return ScopedOutcome<void>::executed();
 
   const std::array reads{source};
+  about_to_run(copy_name(), reads, writes.bindings(), where);
   // O2: a copy reads device memory, and over a broken source it would launder the failure.
   auto scope = ExecuteScope<Stream>::launching(*this, copy_name(), reads, std::move(writes), where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
@@ -345,6 +348,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
   }
   if (destination.range.empty()) return ScopedOutcome<void>::executed();
 
+  about_to_run(fill_name(), {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, fill_name(), std::move(writes), where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
@@ -383,6 +387,7 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
     const std::array written{destination};
     core_->device->wait_for(written, true);  // E11
   }
+  about_to_run(write_name(), {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     Window* const window = capturing();
@@ -535,6 +540,78 @@ Result<OpenWindow> Stream::open(Where where) {
 }
 
 Result<OpenWindow> Stream::prepare(Where where) { return open(where); }
+
+void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
+                          std::span<const BufferBinding> writes, Where where) {
+  Window* const open = core_->window == nullptr ? nullptr : window();
+  if (open == nullptr || core_->member != Members::kOrigin) return;
+  open->runs(kernel, where);
+  if (core_->preserved == nullptr) return;
+  for (const BufferBinding& part : core_->preserved->about_to_run(reads, writes)) {
+    const Result<const Allocation*> memory = core_->device->resolve(part);
+    core_->device->wait_for(std::span(&part, 1), false);
+    // What carries a failure is not run over, and putting it back would heal it.
+    if (!memory.ok() || core_->device->table().check(part)) continue;
+    std::vector<std::byte> bytes(part.range.size());
+    const Result<void> got = core_->device->backend().read(*core_->backend, bytes,
+                                                           (*memory)->address() + part.range.begin);
+    if (got.ok()) core_->preserved->save(part, std::move(bytes));
+  }
+}
+
+void Stream::put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where) {
+  const Result<const Allocation*> memory = core_->device->resolve(part);
+  if (!memory.ok()) return;  // freed by the pass
+  core_->device->wait_for(std::span(&part, 1), true);
+  WriteSet writes = write_set();
+  writes.add(part);
+  ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where)
+      .execute([&](Stream&) -> Result<void> {
+        return core_->device->backend().write(*core_->backend,
+                                              (*memory)->address() + part.range.begin, bytes);
+      });
+}
+
+Result<void> Stream::may_use_first(const std::string& what) {
+  return core_->device->first_use(what);
+}
+
+Result<OpenWindow> Stream::warm_up(const std::function<Result<void>()>& body,
+                                   std::uint32_t most_passes, Where where) {
+  Result<OpenWindow> opened = open(where);
+  if (!opened.ok()) return opened;
+  Window& window = *core_->window;
+  Preserved preserved;
+  // Puts back on every way out, also when the body throws.
+  struct Pass {
+    Stream& stream;
+    Preserved& preserved;
+    Where where;
+    Pass(Stream& on, Preserved& in, Where at) : stream(on), preserved(in), where(at) {
+      stream.core_->preserved = &preserved;
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    ~Pass() {
+      stream.core_->preserved = nullptr;
+      for (const Preserved::Saved& each : preserved.take()) {
+        stream.put_back(each.where, each.bytes, where);
+      }
+    }
+  };
+  for (std::uint32_t pass = 0; pass < most_passes; ++pass) {
+    window.begin_pass();
+    {
+      const Pass running(*this, preserved, where);
+      REFRAIN_TRY(body());
+    }
+    if (window.first_uses().empty()) return opened;
+  }
+  std::string all = "The warm-up did not settle in " + std::to_string(most_passes) +
+                    " passes: each does work for the first time. The last did:";
+  for (const std::string& each : window.first_uses()) all += " " + each + ".";
+  return Error(ErrorKind::needs_warm_up, std::move(all));
+}
 
 Result<OpenWindow> Stream::record(Where where) {
   Result<OpenWindow> window = open(where);

@@ -9,6 +9,14 @@ import time
 from . import process
 
 
+def whole(text):
+    """What a line says; None for one that its program did not live to finish."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
 def list_cases(program):
     """The cases' names, in the program's order. Raises RuntimeError where there are none."""
     listed = process.run([program, "--list-test-cases", "--no-intro", "--no-version"], 60)
@@ -29,7 +37,7 @@ def run_case(program, name, limit, environment):
         line = None
         if os.path.exists(file):
             with open(file, encoding="utf-8", errors="replace") as lines:
-                found = [json.loads(text) for text in lines if text.strip()]
+                found = [one for one in map(whole, lines) if one is not None]
             # A filter may match more than it says: only this case counts.
             line = next((one for one in found if one["name"] == name), None)
     if line is None:

@@ -149,6 +149,7 @@ ON_BOTH_KINDS("C5: while a window is only prepared work runs for real and dooms 
   CHECK(rig.values(y) == four(10));
   REQUIRE(window.begin().ok());
   rig.stream.launch(*rig.make, grid(4), y, 0U);
+  rig.stream.launch(*rig.make, grid(4), y, 0U);
   CHECK(window.seal().ok());
   rig.settle();
   CHECK(rig.control.runs(0) == 1);

@@ -109,7 +109,7 @@ Result<Driver> Driver::open(const DriverOptions& options) {
     const char* reason = dlerror();
     return Error(ErrorKind::driver_missing,
                  "There is no CUDA driver: the library (" + what + ") cannot be opened (" +
-                     (reason != nullptr ? reason : "for no reason that the system gives") + ").");
+                     quote(reason != nullptr ? reason : "no reason given") + ").");
   }
 
   // Works before cuInit, and on a driver of any age.
@@ -166,7 +166,7 @@ Result<Driver> Driver::open(const DriverOptions& options) {
   if (auto counted = check(api->cuDeviceGetCount(&count), "cuDeviceGetCount"); !counted) {
     return std::move(counted).error().with_context(opening);
   }
-  if (count == 0) {
+  if (count <= 0) {
     return Error(ErrorKind::no_gpu, "The CUDA driver (" + what + ") finds no GPU.");
   }
   return Driver(std::move(api), count);
@@ -180,8 +180,8 @@ Result<std::string> Driver::device_name(int ordinal) const {
   CUdevice device = 0;
   REFRAIN_TRY(check(api_->cuDeviceGet(&device, ordinal),
                     "cuDeviceGet for device " + std::to_string(ordinal)));
-  std::string name(256, '\0');
-  REFRAIN_TRY(check(api_->cuDeviceGetName(name.data(), static_cast<int>(name.size()), device),
+  std::string name(257, '\0');  // ends with a zero, whatever the driver writes
+  REFRAIN_TRY(check(api_->cuDeviceGetName(name.data(), static_cast<int>(name.size() - 1), device),
                     "cuDeviceGetName"));
   name.resize(name.find('\0'));
   return name;

@@ -1,7 +1,9 @@
 // Copies between host and device. What an asynchronous one promises depends on the host memory
 // (driver API, "API synchronization behavior"): a pageable source has been read when the call
 // returns, a pageable destination has been written, and pinned memory is used when the copy runs.
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "simcuda/capture.hpp"
@@ -139,6 +141,13 @@ CUresult issue(Driver& driver, Stream& stream, const CUDA_MEMCPY3D& copy) {
     }
     enqueue_staged(driver, stream, copy);
   } else {
+    if (driver.has_bug("pageable-copy-late")) {
+      // Late enough to be seen: whoever overwrites its source does so in this time.
+      enqueue(driver, stream, [] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        return CUDA_SUCCESS;
+      });
+    }
     const CUresult code = submit(driver, stream, CopyWork{copy, &Driver::current()});
     if (code != CUDA_SUCCESS) return code;
   }

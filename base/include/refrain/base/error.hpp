@@ -41,6 +41,7 @@ enum class ErrorKind : std::uint16_t {
   wrong_state,        ///< A call out of order; nothing has changed.
   refused_in_window,  ///< A call that cannot be recorded; the window goes on.
   window_doomed,      ///< The window cannot seal; the text says what doomed it.
+  needs_warm_up,      ///< First-use work that cannot be recorded, or that never settles.
   recorded_nothing,   ///< Nothing was recorded in a window.
   not_replayed,       ///< Bytes that a recording will write, and no replay has written yet.
   // Replay.

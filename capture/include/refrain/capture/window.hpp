@@ -19,6 +19,7 @@
 #include "refrain/base/result.hpp"
 #include "refrain/capture/members.hpp"
 #include "refrain/capture/sealed_graph.hpp"
+#include "refrain/capture/warm_up.hpp"
 #include "refrain/scope/overlay.hpp"
 
 namespace refrain {
@@ -94,6 +95,22 @@ class Window {
   /// A scope failed or was skipped (C3, C4). The first doom wins, the rest are counted (C6).
   void fail(const OpenScope& scope, const Error& error) noexcept;
 
+  // For warm-ups.
+
+  /// The origin runs this, or records it. A recording that does another thing than the warm-up did
+  /// is doomed (C15).
+  void runs(KernelId kernel, Where where);
+  /// A pass of the warm-up begins.
+  void begin_pass() noexcept {
+    warm_up_.begin_pass();
+    first_uses_.clear();
+  }
+  /// Work that happens once was wanted (C20). While it is prepared that is noted; while it records
+  /// it dooms.
+  void first_use(const std::string& what);
+  /// What happened for the first time in this pass.
+  [[nodiscard]] std::span<const std::string> first_uses() const noexcept { return first_uses_; }
+
   // For the streams that record in it (C21).
 
   [[nodiscard]] const Members& members() const noexcept { return members_; }
@@ -154,6 +171,7 @@ class Window {
     Where where{};
     BufferBinding claimed{};  ///< For a scope that claimed bytes and staged nothing for them.
     std::optional<Members::Index> gone{};  ///< For a member that was destroyed.
+    std::string reason{};                  ///< For everything that has its own sentence.
   };
   struct Staged {
     Node node;  // argument regions are indexes into buffers_
@@ -188,6 +206,8 @@ class Window {
   WindowState state_ = WindowState::prepared;
   Overlay overlay_;
   Members members_;
+  WarmUp warm_up_;
+  std::vector<std::string> first_uses_;
   std::optional<Error> abandoned_;  // what its handle is told
   std::optional<Doom> doom_;
   std::uint64_t later_dooms_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 
 #include "kernel_gathering.hpp"
@@ -127,7 +128,9 @@ Result<std::vector<Section>> read_sections(Bytes bytes) {
 Result<std::vector<FunctionSymbol>> read_functions(const std::vector<Section>& sections,
                                                    std::uint64_t file_bytes) {
   const auto is_table = [](const Section& each) { return each.type == kSymbolTable; };
-  const auto table = std::find_if(sections.begin(), sections.end(), is_table);
+  // Section 0 stands for "none": whatever it says of itself, its bytes were not looked at.
+  const auto first = sections.empty() ? sections.begin() : sections.begin() + 1;
+  const auto table = std::find_if(first, sections.end(), is_table);
   std::vector<FunctionSymbol> functions;
   if (table == sections.end()) return functions;
   if (std::find_if(table + 1, sections.end(), is_table) != sections.end()) {
@@ -137,13 +140,15 @@ Result<std::vector<FunctionSymbol>> read_functions(const std::vector<Section>& s
     return damaged("The symbol table has " + std::to_string(table->size) +
                    " bytes, which is no number of whole symbols.");
   }
-  if (table->link >= sections.size() || sections[table->link].type != kStringTable) {
+  if (table->link == 0 || table->link >= sections.size() ||
+      sections[table->link].type != kStringTable) {
     return damaged("The names of its symbols are to be in section " + std::to_string(table->link) +
                    ", which is no table of strings.");
   }
   const Section& strings = sections[table->link];
   REFRAIN_TRY(refuse_overlap({&*table, &strings}));
   Strings names(strings.bytes, file_bytes);
+  std::set<std::string> seen;
   for (std::uint64_t at = 0; at < table->size; at += kSymbolBytes) {
     const Bytes symbol = table->bytes.subspan(at, kSymbolBytes);
     const bool is_function = (load<std::uint8_t>(symbol, 4) & 0xFU) == kFunction;
@@ -151,6 +156,10 @@ Result<std::vector<FunctionSymbol>> read_functions(const std::vector<Section>& s
     if (!is_function || !is_defined) continue;
     auto name = names.at(load<std::uint32_t>(symbol, 0), "symbol");
     if (!name) return std::move(name).error();
+    // Refused here, before anybody reads the records of one kernel once for each of its symbols.
+    if (!seen.insert(*name).second) {
+      return damaged("Kernel " + quote(*name) + " is defined twice in one object.");
+    }
     functions.push_back(
         {*name, static_cast<std::uint32_t>(at / kSymbolBytes), load<std::uint8_t>(symbol, 5)});
   }

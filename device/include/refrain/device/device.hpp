@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,6 +67,13 @@ class DeviceCore {
   /// Work of `ledger` failed after it was issued (E10). Answers the error as everybody is told it.
   Error failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept;
 
+  /// Work that happens once is wanted in this thread (C20). Refused while a window of this thread
+  /// records, which it dooms; one that is only prepared notes it.
+  Result<void> first_use(const std::string& what);
+  /// Whether a kernel of that name and version was loaded before.
+  [[nodiscard]] bool has_loaded(const KernelSignature& kernel);
+  void loaded(const KernelSignature& kernel);
+
   // Windows that are open, to tell one whose thread a refused call came from (C17).
   void opened(Window& window);
   void closed(const Window& window) noexcept;
@@ -86,6 +94,7 @@ class DeviceCore {
   Mutex mutex_;
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<OpenedWindow> windows_ REFRAIN_GUARDED_BY(mutex_);
+  std::set<std::pair<std::string, std::uint32_t>> loaded_ REFRAIN_GUARDED_BY(mutex_);
 };
 
 /// A device. Safe to share; copying shares.
@@ -123,7 +132,8 @@ class Device {
     return owned<T>(std::move(region), count);
   }
 
-  /// A kernel that takes the parameters of `K`, a `Kernel<...>`; loads its code now.
+  /// A kernel that takes the parameters of `K`, a `Kernel<...>`; loads its code now. For the first
+  /// time that is refused while a window of this thread records, which it dooms (C20).
   template <class K>
   Result<K> kernel(std::string_view name, std::uint32_t version = 1) const {
     Result<LoadedKernel> loaded = load(K::signature(name, version));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -170,6 +171,21 @@ class Stream {
   Result<OpenWindow> record(Where where = Where::here());
   /// Opens a window that does not record yet: work runs for real until `OpenWindow::begin` (C5).
   Result<OpenWindow> prepare(Where where = Where::here());
+  /// The same after warming up: runs `body`, for real, until one pass does no first-use work (C20)
+  /// and puts back, after each, the bytes that it read and then wrote. What `begin` and the same
+  /// body record then must be the work of the last pass (C15). Refuses, with the window ended:
+  /// `needs_warm_up` naming what never settled in `most_passes`, or the error of `body`.
+  template <class Body>
+  requires(std::is_invocable_v<Body&>) Result<OpenWindow> prepare(Body&& body,
+                                                                  std::uint32_t most_passes = 8,
+                                                                  Where where = Where::here());
+  /// Runs `body`, work that happens once, like tuning or compiling. Refused while a window of this
+  /// thread records, which it dooms: "needs warm-up: `what`" (C20).
+  template <class Body>
+  Result<void> first_use(const std::string& what, Body&& body) {
+    REFRAIN_TRY(may_use_first(what));
+    return std::forward<Body>(body)();
+  }
 
   // Without types, for tools and for what is built on streams.
 
@@ -217,6 +233,13 @@ class Stream {
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
+  Result<OpenWindow> warm_up(const std::function<Result<void>()>& body, std::uint32_t most_passes,
+                             Where where);
+  void put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
+  Result<void> may_use_first(const std::string& what);
+  /// Before a scope opens: tells the window, and saves what a warm-up must put back.
+  void about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
+                    std::span<const BufferBinding> writes, Where where);
   Result<void> wait_in_window(const Event& event, Where where);
   /// The window that is open, or null. Ends one that its handle left inside a piece of work.
   [[nodiscard]] Window* window() const noexcept;
@@ -252,6 +275,22 @@ class OpenWindow {
   std::shared_ptr<StreamCore> stream_;
   std::shared_ptr<Window> window_;
 };
+
+template <class Body>
+requires(std::is_invocable_v<Body&>) Result<OpenWindow> Stream::prepare(Body&& body,
+                                                                        std::uint32_t most_passes,
+                                                                        Where where) {
+  return warm_up(
+      [&]() -> Result<void> {
+        if constexpr (std::is_void_v<std::invoke_result_t<Body&>>) {
+          body();
+          return {};
+        } else {
+          return body();
+        }
+      },
+      most_passes, where);
+}
 
 static_assert(WriteScoped<Stream>);
 
