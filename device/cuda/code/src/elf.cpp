@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "kernel_gathering.hpp"
 #include "refrain/base/text.hpp"
@@ -148,7 +149,7 @@ Result<std::vector<FunctionSymbol>> read_functions(const std::vector<Section>& s
   const Section& strings = sections[table->link];
   REFRAIN_TRY(refuse_overlap({&*table, &strings}));
   Strings names(strings.bytes, file_bytes);
-  std::set<std::string> seen;
+  std::set<std::string_view> seen;
   for (std::uint64_t at = 0; at < table->size; at += kSymbolBytes) {
     const Bytes symbol = table->bytes.subspan(at, kSymbolBytes);
     const bool is_function = (load<std::uint8_t>(symbol, 4) & 0xFU) == kFunction;
@@ -157,7 +158,8 @@ Result<std::vector<FunctionSymbol>> read_functions(const std::vector<Section>& s
     auto name = names.at(load<std::uint32_t>(symbol, 0), "symbol");
     if (!name) return std::move(name).error();
     // Refused here, before anybody reads the records of one kernel once for each of its symbols.
-    if (!seen.insert(*name).second) {
+    const bool is_kernel = (load<std::uint8_t>(symbol, 5) & 0x10U) != 0;
+    if (is_kernel && !seen.insert(*name).second) {
       return damaged("Kernel " + quote(*name) + " is defined twice in one object.");
     }
     functions.push_back(
