@@ -34,7 +34,8 @@ class [[nodiscard]] Result {
   template <class U = T>
   requires(!std::is_void_v<T> && std::is_constructible_v<T, U&&> &&
            !std::is_same_v<std::remove_cvref_t<U>, Error> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Result>) Result(U&& value)  // NOLINT: `return value;`
+           !std::is_same_v<std::remove_cvref_t<U>, Result>)
+      Result(U&& value)  // NOLINT: `return value;`
       : expected_(std::forward<U>(value)) {}
 
   [[nodiscard]] bool ok() const noexcept { return expected_.has_value(); }
