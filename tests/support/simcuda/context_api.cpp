@@ -115,6 +115,10 @@ SIM_API CUresult CUDAAPI cuCtxDestroy_v2(CUcontext context) {
     auto* going = find<Context>(context, this_thread().function);
     if (going == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (going == driver.primary || going->error != CUDA_SUCCESS) return kUnsettled;
+    if (going->ending) {
+      give_up(this_thread().function, "was given a context that another thread is destroying");
+    }
+    going->ending = true;
     destroy_context(driver, *going);
     if (!stack().empty() && stack().back() == going) stack().pop_back();
     return CUDA_SUCCESS;

@@ -82,15 +82,27 @@ bool pageable(const Driver& driver, const Side& side) {
          driver.memory.pinned(side.address) == nullptr;
 }
 
+/// Whether its last byte has an address at all.
+bool wraps(const CUDA_MEMCPY3D& copy, std::size_t pitch, std::size_t height) {
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
+  return __builtin_mul_overflow(copy.Depth - 1, height, &rows) ||
+         __builtin_add_overflow(rows, copy.Height - 1, &rows) ||
+         __builtin_mul_overflow(rows, pitch, &bytes) ||
+         __builtin_add_overflow(bytes, copy.WidthInBytes, &bytes) || bytes > Memory::kTotal;
+}
+
 /// Whether the driver can know that a side is not all there.
 bool is_there(const Driver& driver, const Side& side) {
+  if (const auto* host = driver.memory.pinned(side.address)) {
+    return side.bytes <= host->second.bytes - (side.address - host->first);
+  }
   if (side.type == CU_MEMORYTYPE_HOST) return side.address != 0;
   if (driver.memory.is_device(side.address)) {
     const auto* block = driver.memory.find(side.address);
     return block != nullptr && side.bytes <= block->second.bytes - (side.address - block->first);
   }
-  if (side.type == CU_MEMORYTYPE_UNIFIED) return side.address != 0;
-  return driver.memory.pinned(side.address) != nullptr;
+  return side.type == CU_MEMORYTYPE_UNIFIED && side.address != 0;
 }
 
 CUresult check(const Driver& driver, const CUDA_MEMCPY3D& copy) {
@@ -108,6 +120,9 @@ CUresult check(const Driver& driver, const CUDA_MEMCPY3D& copy) {
   }
   const bool slices = copy.Depth > 1;
   if (slices && (copy.srcHeight < copy.Height || copy.dstHeight < copy.Height)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (wraps(copy, copy.srcPitch, copy.srcHeight) || wraps(copy, copy.dstPitch, copy.dstHeight)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const bool there = is_there(driver, source_of(copy)) && is_there(driver, destination_of(copy));
@@ -141,7 +156,7 @@ CUresult issue(Driver& driver, Stream& stream, const CUDA_MEMCPY3D& copy) {
     }
     enqueue_staged(driver, stream, copy);
   } else {
-    if (driver.has_bug("pageable-copy-late")) {
+    if (driver.has_bug("pageable-copy-late") && !captures(stream)) {
       // Late enough to be seen: whoever overwrites its source does so in this time.
       enqueue(driver, stream, [] {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -46,21 +46,23 @@ CUresult error_of(const Driver& driver, Context& context) {
   return error;
 }
 
-/// Ends the device's thread with the process.
-struct AtExit {
-  AtExit() = default;
-  AtExit(const AtExit&) = delete;
-  AtExit& operator=(const AtExit&) = delete;
-  ~AtExit() { Driver::get().queue.stop(Driver::get()); }
-};
-
 }  // namespace
 
 ThreadState& this_thread() {
   static std::atomic<std::uint64_t> last{0};
-  thread_local ThreadState state;
-  if (state.number == 0) state.number = ++last;
-  return state;
+  // Never destroyed: destructors of the program's own statics may call the driver. Kept where a
+  // leak checker sees them.
+  static auto* const kAll = new std::vector<std::unique_ptr<ThreadState>>;
+  static auto* const kMutex = new std::mutex;
+  thread_local ThreadState* state = nullptr;
+  if (state == nullptr) {
+    auto made = std::make_unique<ThreadState>();
+    made->number = ++last;
+    state = made.get();
+    const std::lock_guard lock(*kMutex);
+    kAll->push_back(std::move(made));
+  }
+  return *state;
 }
 
 Driver::Driver()
@@ -71,7 +73,6 @@ Driver::Driver()
 Driver& Driver::get() {
   // Never destroyed: threads of the program may call the driver until its very end.
   static auto* const kDriver = new Driver;
-  static const AtExit kAtExit;
   return *kDriver;
 }
 

@@ -12,9 +12,15 @@ CUresult fill(Driver& driver, CUstream handle, CUdeviceptr to, unsigned element,
   Stream& stream = stream_of(driver, handle);
   if (to % element != 0 || (height > 1 && pitch % element != 0)) return CUDA_ERROR_INVALID_VALUE;
   if (width == 0 || height == 0) return captures(stream) ? kUnsettled : CUDA_SUCCESS;
-  if (height > 1 && pitch < width * element) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t row = 0;
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(width, std::size_t{element}, &row) ||
+      __builtin_mul_overflow(height - 1, pitch, &bytes) ||
+      __builtin_add_overflow(bytes, row, &bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (height > 1 && pitch < row) return CUDA_ERROR_INVALID_VALUE;
   const auto* block = driver.memory.find(to);
-  const std::uint64_t bytes = (height - 1) * pitch + width * element;
   const bool there = block != nullptr ? bytes <= block->second.bytes - (to - block->first)
                                       : driver.memory.pinned(to) != nullptr;
   if (!there) return CUDA_ERROR_INVALID_VALUE;

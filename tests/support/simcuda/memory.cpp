@@ -108,6 +108,12 @@ const std::pair<const std::uint64_t, Memory::Pinned>* Memory::pinned(std::uint64
   return holding(pinned_, address);
 }
 
+bool Memory::overlaps_pinned(std::uint64_t address, std::uint64_t bytes) const {
+  if (pinned(address) != nullptr) return true;
+  const auto next = pinned_.lower_bound(address);
+  return next != pinned_.end() && next->first - address < bytes;
+}
+
 void* Memory::reach(std::uint64_t address, std::uint64_t bytes) const {
   if (const auto* block = find(address)) {
     const bool inside = bytes <= block->second.bytes - (address - block->first);

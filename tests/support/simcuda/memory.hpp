@@ -51,11 +51,15 @@ class Memory {
     bool registered = false;  ///< By cuMemHostRegister, so the caller's own.
     unsigned flags = 0;
     const Context* context = nullptr;
+    bool free_issued = false;  ///< No further free is legal.
   };
+  void about_to_unpin(std::uint64_t address) { pinned_.at(address).free_issued = true; }
   [[nodiscard]] const std::pair<const std::uint64_t, Pinned>* pinned(std::uint64_t address) const;
 
   /// Gives back what goes with a context, and pins no more of its host memory.
   void release_all(const Context& context);
+
+  [[nodiscard]] bool overlaps_pinned(std::uint64_t address, std::uint64_t bytes) const;
 
   /// Where the simulation may reach `bytes` bytes of device or pinned memory; null unless all of
   /// them are one allocation's.

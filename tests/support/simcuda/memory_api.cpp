@@ -174,11 +174,11 @@ SIM_API CUresult CUDAAPI cuMemFreeHost(void* p) {
   return call({__func__, p}, [&](Driver& driver) -> CUresult {
     const auto* pinned = driver.memory.pinned(reinterpret_cast<std::uint64_t>(p));
     const bool whole = pinned != nullptr && pinned->first == reinterpret_cast<std::uint64_t>(p);
-    if (!whole || pinned->second.registered) return CUDA_ERROR_INVALID_VALUE;
-    // Work in flight may use it: a real driver waits for it.
-    if (const CUresult code = wait_for_all(driver, Driver::current()); code != CUDA_SUCCESS) {
-      return code;
-    }
+    if (!whole || pinned->second.registered || pinned->second.free_issued)
+      return CUDA_ERROR_INVALID_VALUE;
+    // Noted before the wait, which lets go of the mutex, so that a second free is refused.
+    driver.memory.about_to_unpin(reinterpret_cast<std::uint64_t>(p));
+    static_cast<void>(wait_for_all(driver, Driver::current()));  // work in flight may use it
     driver.memory.unpin(p);
     std::free(p);
     return CUDA_SUCCESS;
@@ -188,7 +188,7 @@ SIM_API CUresult CUDAAPI cuMemFreeHost(void* p) {
 SIM_API CUresult CUDAAPI cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   return call({__func__, p}, [&](Driver& driver) -> CUresult {
     if (p == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (driver.memory.pinned(reinterpret_cast<std::uint64_t>(p)) != nullptr) {
+    if (driver.memory.overlaps_pinned(reinterpret_cast<std::uint64_t>(p), bytesize)) {
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
     driver.memory.pin(p, bytesize, true, Flags, Driver::current());

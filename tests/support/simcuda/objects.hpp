@@ -62,6 +62,7 @@ struct Context : Object {
   unsigned flags = 0;
   /// A sticky error: what nearly every call answers from now on.
   CUresult error = CUDA_SUCCESS;
+  bool ending = false;  ///< Its destruction waits for its work.
   Stream* legacy = nullptr;
   /// Without `legacy`: those that live, and those that were destroyed with work in flight.
   std::vector<Stream*> streams;

@@ -22,7 +22,12 @@ std::shared_ptr<Op> Queue::add(Driver& driver, Context& context,
   op->run = std::move(run);
   op->runs_after_errors = runs_after_errors;
   waiting_.push_back(op);
-  if (!thread_.joinable()) thread_ = std::thread([this, &driver] { work(driver); });
+  if (!started_) {
+    // It lives as long as the process, as a driver's threads do: destructors of the program's own
+    // statics may still wait for work.
+    std::thread([this, &driver] { work(driver); }).detach();
+    started_ = true;
+  }
   driver.changed.notify_all();
   return op;
 }
@@ -56,7 +61,7 @@ std::shared_ptr<Op> Queue::take() {
 
 void Queue::work(Driver& driver) {
   std::unique_lock lock(driver.mutex);
-  while (!stopping_) {
+  for (;;) {
     std::shared_ptr<Op> op;
     if (!held_ || steps_ > 0) op = take();
     if (op == nullptr) {
@@ -82,6 +87,9 @@ void Queue::work(Driver& driver) {
 }
 
 unsigned Queue::step(Driver& driver, std::unique_lock<std::mutex>& lock, unsigned pieces) {
+  // One caller at a time: each is told of its own pieces.
+  driver.changed.wait(lock, [&] { return !stepping_; });
+  stepping_ = true;
   steps_ = pieces;
   driver.changed.notify_all();
   driver.changed.wait(lock, [&] {
@@ -91,18 +99,9 @@ unsigned Queue::step(Driver& driver, std::unique_lock<std::mutex>& lock, unsigne
   });
   const unsigned ran = pieces - steps_;
   steps_ = 0;
-  return ran;
-}
-
-void Queue::stop(Driver& driver) {
-  std::thread thread;
-  {
-    const std::lock_guard lock(driver.mutex);
-    stopping_ = true;
-    thread = std::move(thread_);
-  }
+  stepping_ = false;
   driver.changed.notify_all();
-  if (thread.joinable()) thread.join();
+  return ran;
 }
 
 }  // namespace sim

@@ -51,9 +51,6 @@ class Queue {
   /// While held, lets pieces run; see Control::step.
   unsigned step(Driver& driver, std::unique_lock<std::mutex>& lock, unsigned pieces);
 
-  /// Ends the thread, at the end of the process.
-  void stop(Driver& driver);
-
  private:
   void work(Driver& driver);
   /// Takes the next piece that may run out of the queue; null: none.
@@ -66,8 +63,8 @@ class Queue {
   bool latest_first_;
   bool held_ = false;
   unsigned steps_ = 0;
-  bool stopping_ = false;
-  std::thread thread_;
+  bool stepping_ = false;
+  bool started_ = false;
 };
 
 }  // namespace sim
