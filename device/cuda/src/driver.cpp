@@ -155,20 +155,19 @@ Result<Driver> Driver::open(const DriverOptions& options) {
 
   library.keep();
   const CUresult initialised = api->cuInit(0);
-  if (initialised == CUDA_ERROR_NO_DEVICE) {
-    // Kept as its own kind, since every later call of such a driver only says "not initialised".
-    return Error(ErrorKind::no_gpu, "The CUDA driver (" + what + ", version " +
-                                        version_text(version) + ") finds no GPU.");
-  }
+  // Kept as its own kind, since every later call of such a driver only says "not initialised".
+  const Error no_gpu(ErrorKind::no_gpu, "The CUDA driver (" + what + ", version " +
+                                            version_text(version) + ") finds no GPU.");
+  if (initialised == CUDA_ERROR_NO_DEVICE) return no_gpu;
   const std::string opening = "While opening the CUDA driver (" + what + ").";
   if (initialised != CUDA_SUCCESS) return driver_error(initialised, "cuInit").with_context(opening);
   int count = 0;
-  if (auto counted = check(api->cuDeviceGetCount(&count), "cuDeviceGetCount"); !counted) {
+  const CUresult counting = api->cuDeviceGetCount(&count);
+  if (counting == CUDA_ERROR_NO_DEVICE) return no_gpu;
+  if (auto counted = check(counting, "cuDeviceGetCount"); !counted) {
     return std::move(counted).error().with_context(opening);
   }
-  if (count <= 0) {
-    return Error(ErrorKind::no_gpu, "The CUDA driver (" + what + ") finds no GPU.");
-  }
+  if (count <= 0) return no_gpu;
   return Driver(std::move(api), count);
 }
 

@@ -129,6 +129,14 @@ Result<const KernelImage*> find_kernel(const CodeImage& image, std::string_view 
     }
   }
   if (best == nullptr) return no_kernel(image, name, sm);
+  for (const CodeObject& object : image.objects) {
+    if (!object.compressed || fitness(object, sm) <= best_fitness) continue;
+    // The device would take that one, and its parameters may lie elsewhere.
+    return Error(ErrorKind::kernel_missing,
+                 "What kernel " + quote(name) + " is on " + text(Architecture{sm, 0}) +
+                     " cannot be said, because the " + label(object) +
+                     " is compressed, and so not read; nvcc leaves it plain with --no-compress.");
+  }
   return best;
 }
 

@@ -14,7 +14,8 @@ struct DriverApi;
 
 struct DriverOptions {
   /// The library to open. Empty: what the environment variable REFRAIN_CUDA_DRIVER names, else
-  /// "libcuda.so.1" as the system finds it.
+  /// "libcuda.so.1" as the system finds it. A name without a slash is looked for where the system
+  /// keeps libraries, and not in the current folder.
   std::filesystem::path library;
 };
 
