@@ -252,8 +252,9 @@ void Window::gone(Members::Index member) noexcept {
   if (over()) return;
   const Members::Member& going = members_.at(member);
   if (member != Members::kOrigin) {
-    if (!going.left && going.nodes != 0)
+    if (!going.left && going.nodes != 0) {
       doom(Doom{.error = Error(ErrorKind::window_doomed), .gone = member});
+    }
     return;
   }
   // C10: nothing seals, and its handle, should somebody still hold it, is told whose it was.

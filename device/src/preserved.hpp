@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "refrain/base/byte_range.hpp"
+#include "refrain/base/error.hpp"
 #include "refrain/base/ids.hpp"
 #include "refrain/scope/claims.hpp"
 
@@ -28,6 +31,11 @@ class Preserved {
   void save(const BufferBinding& where, std::vector<std::byte> bytes) {
     saved_.push_back({where, std::move(bytes)});
   }
+  /// Some bytes could not be saved; the first reason is kept.
+  void could_not_save(Error error) {
+    if (!unsaved_) unsaved_ = std::move(error);
+  }
+  [[nodiscard]] const std::optional<Error>& unsaved() const noexcept { return unsaved_; }
   /// What was saved, and from here on a new pass.
   std::vector<Saved> take();
 
@@ -39,6 +47,7 @@ class Preserved {
   };
   std::map<BufferId, History> histories_;
   std::vector<Saved> saved_;
+  std::optional<Error> unsaved_;
 };
 
 }  // namespace refrain

@@ -555,7 +555,11 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
     std::vector<std::byte> bytes(part.range.size());
     const Result<void> got = core_->device->backend().read(*core_->backend, bytes,
                                                            (*memory)->address() + part.range.begin);
-    if (got.ok()) core_->preserved->save(part, std::move(bytes));
+    if (got.ok()) {
+      core_->preserved->save(part, std::move(bytes));
+    } else {
+      core_->preserved->could_not_save(got.error());
+    }
   }
 }
 
@@ -604,6 +608,9 @@ Result<OpenWindow> Stream::warm_up(const std::function<Result<void>()>& body,
     {
       const Pass running(*this, preserved, where);
       REFRAIN_TRY(body());
+    }
+    if (preserved.unsaved()) {
+      return preserved.unsaved()->with_context("While warming up: a state may have advanced.");
     }
     if (window.first_uses().empty()) return opened;
   }
