@@ -1,4 +1,5 @@
 """One program, run to its end or to its time limit, with everything that it starts."""
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,6 +13,17 @@ class Ended:
     def __init__(self, outcome, detail, output, seconds):
         self.outcome, self.detail = outcome, detail
         self.output, self.seconds = output, seconds
+
+
+running = set()
+
+
+def end_all(number, _frame):
+    """A signal handler: ends what runs, and then this program."""
+    for child in list(running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    os._exit(128 + number)
 
 
 def run(command, limit, environment=None):
@@ -30,12 +42,15 @@ def run(command, limit, environment=None):
                                  start_new_session=True)
     except OSError as error:
         return ended("failed", str(error))
+    running.add(child)
     try:
         output, _ = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         output, _ = child.communicate()
         return ended("timed out", f"after {limit:.0f} s", output)
+    finally:
+        running.discard(child)
     if child.returncode < 0:
         return ended("crashed", signal.Signals(-child.returncode).name, output)
     if child.returncode == 77:
