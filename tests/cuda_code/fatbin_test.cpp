@@ -174,6 +174,22 @@ TEST_CASE("find_kernel: code with a suffix is taken only where it runs") {
   CHECK(found_by(fatbin({ptx_entry(100, kSuffixF, "1")}), 120) == 0);
 }
 
+TEST_CASE("find_kernel: a compressed object that the device would take is not passed over") {
+  const std::string ptx =
+      std::string(".version 8.0\n.target sm_80\n.entry k(.param .u64 p) {}") + '\0';
+  const auto parsed = parse(fatbin({{2, 90, kZstd, "compressed", 80}, {1, 80, kPlain, ptx, 80}}));
+  REQUIRE_MESSAGE(parsed.ok(), parsed.error().text());
+  const auto hidden = find_kernel(*parsed, "k", 90);
+  REQUIRE_FALSE(hidden.ok());
+  CHECK(hidden.error().kind() == ErrorKind::kernel_missing);
+  CHECK(hidden.error().text() ==
+        "What kernel \"k\" is on sm_90 cannot be said, because the cubin for sm_90 is compressed, "
+        "and "
+        "so not read; nvcc leaves it plain with --no-compress.");
+  CHECK(find_kernel(*parsed, "k", 80).ok());   // a device that takes the PTX
+  CHECK(find_kernel(*parsed, "k", 100).ok());  // and one that cannot run that cubin
+}
+
 TEST_CASE("find_kernel: an error says what there is, and how to make it readable") {
   const auto missing = [](const std::string& image, std::string_view name, std::uint32_t sm) {
     const auto parsed = parse(image);

@@ -155,6 +155,21 @@ TEST_CASE("faults: whichever kernel fails or throws, it is told and nothing is l
   }
 }
 
+TEST_CASE("C20: a warm-up that could not save a state is refused with the device's error") {
+  for (const StreamKind kind : {StreamKind::inline_, StreamKind::worker}) {
+    Sweep sweep(kind);
+    Stream stream = sweep.device.stream(kind).value();
+    const auto update = sweep.device.kernel<Update>("update").value();
+    const auto state = sweep.device.buffer<float>("state", 4, Role::state).value();
+    sweep.backend->fail(1);  // the read that saves
+    const auto prepared = stream.prepare([&] { stream.launch(update, grid(4), state, 0U); });
+    REQUIRE_FALSE(prepared.ok());
+    CHECK(prepared.error().kind() == ErrorKind::device_refused);
+    CHECK(says(prepared.error(), "While warming up: a state may have advanced."));
+    CHECK(stream.record().ok());
+  }
+}
+
 TEST_CASE("faults: work that the device would not take claims its bytes with the device's error") {
   for (const StreamKind kind : {StreamKind::inline_, StreamKind::worker}) {
     Sweep sweep(kind);
