@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simcuda/capture.hpp"
+#include "simcuda/copy_side.hpp"
 #include "simcuda/export.hpp"
 
 namespace sim {
@@ -48,38 +49,9 @@ CUDA_MEMCPY3D between(CUmemorytype type, CUdeviceptr to, CUdeviceptr from, std::
   return copy;
 }
 
-/// One side of a copy, as its checks see it.
-struct Side {
-  CUmemorytype type;
-  std::uint64_t address;  ///< Of the first byte of the first row.
-  std::uint64_t bytes;    ///< From there to the end of the last row.
-};
-
-std::uint64_t span_of(const CUDA_MEMCPY3D& copy, std::size_t pitch, std::size_t height) {
-  return ((copy.Depth - 1) * height + copy.Height - 1) * pitch + copy.WidthInBytes;
-}
-
-Side source_of(const CUDA_MEMCPY3D& copy) {
-  const std::uint64_t base = copy.srcMemoryType == CU_MEMORYTYPE_HOST
-                                 ? reinterpret_cast<std::uint64_t>(copy.srcHost)
-                                 : copy.srcDevice;
-  return {copy.srcMemoryType,
-          base + (copy.srcZ * copy.srcHeight + copy.srcY) * copy.srcPitch + copy.srcXInBytes,
-          span_of(copy, copy.srcPitch, copy.srcHeight)};
-}
-
-Side destination_of(const CUDA_MEMCPY3D& copy) {
-  const std::uint64_t base = copy.dstMemoryType == CU_MEMORYTYPE_HOST
-                                 ? reinterpret_cast<std::uint64_t>(copy.dstHost)
-                                 : copy.dstDevice;
-  return {copy.dstMemoryType,
-          base + (copy.dstZ * copy.dstHeight + copy.dstY) * copy.dstPitch + copy.dstXInBytes,
-          span_of(copy, copy.dstPitch, copy.dstHeight)};
-}
-
-bool pageable(const Driver& driver, const Side& side) {
-  return side.type != CU_MEMORYTYPE_DEVICE && !driver.memory.is_device(side.address) &&
-         driver.memory.pinned(side.address) == nullptr;
+bool pageable(const Driver& driver, const CopySide& side) {
+  return side.type != CU_MEMORYTYPE_DEVICE && !driver.memory.is_device(side.first) &&
+         driver.memory.pinned(side.first) == nullptr;
 }
 
 /// Whether its last byte has an address at all.
@@ -93,16 +65,16 @@ bool wraps(const CUDA_MEMCPY3D& copy, std::size_t pitch, std::size_t height) {
 }
 
 /// Whether the driver can know that a side is not all there.
-bool is_there(const Driver& driver, const Side& side) {
-  if (const auto* host = driver.memory.pinned(side.address)) {
-    return side.bytes <= host->second.bytes - (side.address - host->first);
+bool is_there(const Driver& driver, const CUDA_MEMCPY3D& copy, const CopySide& side) {
+  const auto within = [&](const auto& range) {
+    return side.bytes(copy) <= range.second.bytes - (side.first - range.first);
+  };
+  if (const auto* host = driver.memory.pinned(side.first)) return within(*host);
+  if (side.type != CU_MEMORYTYPE_HOST && driver.memory.is_device(side.first)) {
+    const auto* block = driver.memory.find(side.first);
+    return block != nullptr && within(*block);
   }
-  if (side.type == CU_MEMORYTYPE_HOST) return side.address != 0;
-  if (driver.memory.is_device(side.address)) {
-    const auto* block = driver.memory.find(side.address);
-    return block != nullptr && side.bytes <= block->second.bytes - (side.address - block->first);
-  }
-  return side.type == CU_MEMORYTYPE_UNIFIED && side.address != 0;
+  return side.type != CU_MEMORYTYPE_DEVICE && side.first != 0;
 }
 
 CUresult check(const Driver& driver, const CUDA_MEMCPY3D& copy) {
@@ -125,16 +97,17 @@ CUresult check(const Driver& driver, const CUDA_MEMCPY3D& copy) {
   if (wraps(copy, copy.srcPitch, copy.srcHeight) || wraps(copy, copy.dstPitch, copy.dstHeight)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const bool there = is_there(driver, source_of(copy)) && is_there(driver, destination_of(copy));
+  const bool there =
+      is_there(driver, copy, source_of(copy)) && is_there(driver, copy, destination_of(copy));
   return there ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// A copy whose pageable source is read now.
 void enqueue_staged(Driver& driver, Stream& stream, CUDA_MEMCPY3D copy) {
-  const Side source = source_of(copy);
-  const auto staged = std::make_shared<std::vector<std::byte>>(source.bytes);
-  std::memcpy(staged->data(), reinterpret_cast<const void*>(source.address),  // NOLINT
-              source.bytes);
+  const CopySide source = source_of(copy);
+  const auto staged = std::make_shared<std::vector<std::byte>>(source.bytes(copy));
+  std::memcpy(staged->data(), reinterpret_cast<const void*>(source.first),  // NOLINT
+              staged->size());
   copy.srcMemoryType = CU_MEMORYTYPE_HOST;
   copy.srcHost = staged->data();
   copy.srcXInBytes = copy.srcY = copy.srcZ = 0;

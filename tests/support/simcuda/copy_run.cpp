@@ -2,59 +2,34 @@
 #include <algorithm>
 #include <cstring>
 
+#include "simcuda/copy_side.hpp"
 #include "simcuda/driver.hpp"
 #include "simcuda/submit.hpp"
 
 namespace sim {
 namespace {
 
-/// One side of a copy.
-struct Side {
-  CUmemorytype type{};
-  const void* host = nullptr;
-  CUdeviceptr device = 0;
-  std::size_t x = 0;
-  std::size_t y = 0;
-  std::size_t z = 0;
-  std::size_t pitch = 0;
-  std::size_t height = 0;
-
-  /// Where a row is: a host pointer that may be used, or null.
-  [[nodiscard]] std::byte* row(const Memory& memory, std::size_t row_y, std::size_t slice,
-                               std::size_t width) const {
-    const std::size_t offset = ((z + slice) * height + y + row_y) * pitch + x;
-    std::uint64_t address = device;
-    if (type == CU_MEMORYTYPE_HOST) address = reinterpret_cast<std::uint64_t>(host);
-    address += offset;
-    // Ordinary host memory: whether it is there is for the caller to know.
-    if (type != CU_MEMORYTYPE_DEVICE && !memory.is_device(address)) {
-      return reinterpret_cast<std::byte*>(address);  // NOLINT: it is a host address
-    }
-    return static_cast<std::byte*>(memory.reach(address, width));
+/// Where a row is: memory that may be used, or null.
+std::byte* reach(const Memory& memory, const CopySide& side, std::uint64_t row, std::size_t width) {
+  // Ordinary host memory: whether it is there is for the caller to know.
+  if (side.type != CU_MEMORYTYPE_DEVICE && !memory.is_device(row)) {
+    return reinterpret_cast<std::byte*>(row);  // NOLINT: it is a host address
   }
-};
-
-Side source_of(const CUDA_MEMCPY3D& copy) {
-  return {copy.srcMemoryType, copy.srcHost, copy.srcDevice, copy.srcXInBytes,
-          copy.srcY,          copy.srcZ,    copy.srcPitch,  copy.srcHeight};
-}
-
-Side destination_of(const CUDA_MEMCPY3D& copy) {
-  return {copy.dstMemoryType, copy.dstHost, copy.dstDevice, copy.dstXInBytes,
-          copy.dstY,          copy.dstZ,    copy.dstPitch,  copy.dstHeight};
+  return static_cast<std::byte*>(memory.reach(row, width));
 }
 
 /// Every row of a copy, found under the mutex; empty when one of them is not there.
 using Rows = std::vector<std::pair<std::byte*, const std::byte*>>;
 Rows rows_of(Driver& driver, const CUDA_MEMCPY3D& copy) {
   const std::lock_guard lock(driver.mutex);
-  const Side source = source_of(copy);
-  const Side destination = destination_of(copy);
+  const CopySide source = source_of(copy);
+  const CopySide destination = destination_of(copy);
   Rows rows;
   for (std::size_t slice = 0; slice < copy.Depth; ++slice) {
     for (std::size_t row = 0; row < copy.Height; ++row) {
-      rows.emplace_back(destination.row(driver.memory, row, slice, copy.WidthInBytes),
-                        source.row(driver.memory, row, slice, copy.WidthInBytes));
+      rows.emplace_back(
+          reach(driver.memory, destination, destination.row(slice, row), copy.WidthInBytes),
+          reach(driver.memory, source, source.row(slice, row), copy.WidthInBytes));
       if (rows.back().first == nullptr || rows.back().second == nullptr) return {};
     }
   }
