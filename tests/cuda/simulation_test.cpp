@@ -6,43 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "driver_api.hpp"
-#include "refrain/cuda/driver.hpp"
-#include "simcuda/control.hpp"
+#include "simulated.hpp"
 
 namespace refrain::cuda {
-namespace {
-
-/// The simulation, with its context current in this thread.
-struct Simulated {
-  Simulated() {
-    CUdevice device = 0;
-    CUcontext context = nullptr;
-    REQUIRE(api.cuDeviceGet(&device, 0) == CUDA_SUCCESS);
-    REQUIRE(api.cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS);
-    REQUIRE(api.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS);
-    REQUIRE(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
-    REQUIRE(api.cuMemAlloc_v2(&memory, kBytes) == CUDA_SUCCESS);
-  }
-  Simulated(const Simulated&) = delete;
-  Simulated& operator=(const Simulated&) = delete;
-  ~Simulated() {
-    CHECK(api.cuMemFree_v2(memory) == CUDA_SUCCESS);
-    CHECK(api.cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
-    CUcontext context = nullptr;
-    CHECK(api.cuCtxPopCurrent_v2(&context) == CUDA_SUCCESS);
-    CHECK(api.cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
-  }
-
-  static constexpr std::uint64_t kBytes = 1U << 20U;
-  Driver driver = Driver::open({REFRAIN_SIMCUDA}).value();
-  const DriverApi& api = driver.api();
-  const sim::Control* control = sim::control(REFRAIN_SIMCUDA);
-  CUstream stream = nullptr;
-  CUdeviceptr memory = 0;
-};
-
-}  // namespace
 
 TEST_CASE("simulation: sizes that wrap around are refused at the call") {
   const Simulated it;
@@ -87,10 +53,7 @@ TEST_CASE("simulation: pinned memory has an end, is freed once, and is not regis
 
 TEST_CASE(
     "simulation: two threads that free the same pinned memory with work in flight, one does") {
-  Simulated it;
-  REQUIRE(it.control != nullptr);
-  CUcontext context = nullptr;
-  REQUIRE(it.api.cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+  const Simulated it;
   void* pinned = nullptr;
   REQUIRE(it.api.cuMemHostAlloc(&pinned, 16, 0) == CUDA_SUCCESS);
   it.control->hold();
@@ -99,7 +62,7 @@ TEST_CASE(
   std::vector<std::thread> threads;
   for (CUresult& each : freed) {
     threads.emplace_back([&] {
-      it.api.cuCtxSetCurrent(context);
+      it.api.cuCtxSetCurrent(it.context);
       each = it.api.cuMemFreeHost(pinned);
     });
   }
