@@ -45,12 +45,13 @@ class Environment {
 /// and reads its environment then.
 struct Simulation {
   explicit Simulation(const std::string& version)
-      : library(folder.file("simcuda-" + version + ".so").string()) {
+      : answers_as("SIM_DRIVER_VERSION", version),
+        library(folder.file("simcuda-" + version + ".so").string()) {
     std::filesystem::copy_file(REFRAIN_SIMCUDA, library);
-    const Environment answers_as("SIM_DRIVER_VERSION", version);
     opened.emplace(Driver::open({library}));
   }
 
+  Environment answers_as;
   test::TemporaryFolder folder;
   std::string library;
   std::optional<Result<Driver>> opened;
