@@ -167,7 +167,7 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
     work = entry->work;
     order = entry->order;
   }
-  const Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
+  Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
   table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.writes,
                     [&](LateClaim& late, std::span<const FailureTable::Open> open) {
                       follow(late, open, ledger.stream(), ticket, order);

@@ -211,6 +211,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
   about_to_run(kernel.id, span_of(reads), writes.bindings(), grid.where);
   auto scope = ExecuteScope<Stream>::launching(*this, kernel.id, span_of(reads), std::move(writes),
                                                grid.where);
+  OpenScope& shown = scope.shown();
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
       for (const Allocation* const allocation : allocations) pin(*window, *allocation);
@@ -228,7 +229,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     const BoundKernel node{kernel.code.get(), grid,
                            std::span<const std::byte>(bound.data(), bound.size()),
                            std::span<const std::uint64_t>(view_bytes.data(), view_bytes.size())};
-    return hand_over(scope.shown(), WorkTerms{kernel.code}, [&](Ticket ticket) {
+    return hand_over(shown, WorkTerms{kernel.code}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
@@ -313,6 +314,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
   about_to_run(copy_name(), reads, writes.bindings(), where);
   // O2: a copy reads device memory, and over a broken source it would launder the failure.
   auto scope = ExecuteScope<Stream>::launching(*this, copy_name(), reads, std::move(writes), where);
+  OpenScope& shown = scope.shown();
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
       pin(*window, **from);
@@ -322,7 +324,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
     }
     const BoundCopy node{(*from)->address() + source.range.begin,
                          (*to)->address() + destination.range.begin, source.range.size()};
-    return hand_over(scope.shown(), WorkTerms{}, [&](Ticket ticket) {
+    return hand_over(shown, WorkTerms{}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
@@ -350,6 +352,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
 
   about_to_run(fill_name(), {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, fill_name(), std::move(writes), where);
+  OpenScope& shown = scope.shown();
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
       pin(*window, **to);
@@ -358,7 +361,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
     }
     const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
                          pattern, width};
-    return hand_over(scope.shown(), WorkTerms{}, [&](Ticket ticket) {
+    return hand_over(shown, WorkTerms{}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });

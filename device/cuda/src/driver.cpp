@@ -21,7 +21,7 @@ struct Choice {
 
 Choice chosen(const DriverOptions& options) {
   if (!options.library.empty()) return {options.library.string(), "as the options ask"};
-  const char* named = std::getenv("REFRAIN_CUDA_DRIVER");
+  const char* named = std::getenv("REFRAIN_CUDA_DRIVER");  // NOLINT: nothing here sets it
   if (named != nullptr && *named != '\0') return {named, "as REFRAIN_CUDA_DRIVER asks"};
   return {"libcuda.so.1", "as the system finds it"};
 }
@@ -106,7 +106,7 @@ Result<Driver> Driver::open(const DriverOptions& options) {
 
   Library library(choice.library);
   if (!library) {
-    const char* reason = dlerror();
+    const char* reason = dlerror();  // NOLINT: of this thread, with glibc
     return Error(ErrorKind::driver_missing,
                  "There is no CUDA driver: the library (" + what + ") cannot be opened (" +
                      quote(reason != nullptr ? reason : "no reason given") + ").");

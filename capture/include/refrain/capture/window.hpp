@@ -180,7 +180,7 @@ class Window {
   };
   struct Reused {
     BufferBinding bytes;
-    const OpenScope* scope;  // who said it; once that one has exited, the scope around it
+    const OpenScope* scope = nullptr;  // who said it; once that one has exited, the scope around it
   };
 
   void doom(Doom doom) noexcept;

@@ -63,7 +63,7 @@ class PtxReader {
   Result<void> entry();
   Result<void> parameters(KernelImage& kernel);
   Result<void> parameter(KernelImage& kernel);
-  Result<void> place(KernelImage& kernel, std::uint64_t bytes, std::uint64_t alignment);
+  Result<void> place(KernelImage& kernel, std::uint64_t bytes, std::uint64_t alignment) const;
   /// Up to the body or the end of a declaration; false for the latter.
   Result<bool> directives(KernelImage& kernel);
   Result<void> pragma();
@@ -209,7 +209,8 @@ Result<void> PtxReader::parameter(KernelImage& kernel) {
   return place(kernel, type_bytes * count, alignment != 0 ? alignment : type_bytes);
 }
 
-Result<void> PtxReader::place(KernelImage& kernel, std::uint64_t bytes, std::uint64_t alignment) {
+Result<void> PtxReader::place(KernelImage& kernel, std::uint64_t bytes,
+                              std::uint64_t alignment) const {
   const CodeImageLimits& limits = budget_.limits;
   // Neither is more than 36 bits long, so this does not overflow.
   const std::uint64_t offset = (kernel.parameter_bytes + alignment - 1) / alignment * alignment;

@@ -46,7 +46,7 @@ std::string_view PtxTokens::next() {
   }
   const char first = text_.front();
   if (first != '.' && !is_word(first)) return take(1);
-  const auto end = std::find_if_not(text_.begin() + 1, text_.end(), is_word);
+  const auto* const end = std::find_if_not(text_.begin() + 1, text_.end(), is_word);
   return take(static_cast<std::size_t>(end - text_.begin()));
 }
 

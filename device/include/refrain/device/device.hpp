@@ -80,7 +80,7 @@ class DeviceCore {
 
  private:
   struct OpenedWindow {
-    Window* window;
+    Window* window = nullptr;
     std::thread::id thread;
   };
   void refused_by_device(const Error& error) noexcept;
