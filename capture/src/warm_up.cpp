@@ -4,25 +4,38 @@
 #include "refrain/base/text.hpp"
 
 namespace refrain {
+namespace {
 
-std::string WarmUp::called(const Work& work) {
+std::string called(const WarmUp::Work& work) {
   return quote(kernel_name(work.kernel)) + text(work.where);
 }
 
-std::optional<std::string> WarmUp::differs(KernelId kernel, Where where) {
-  if (ran_.empty()) return std::nullopt;  // there was no warm-up
-  const std::size_t at = recorded_++;
-  if (at < ran_.size() && ran_[at].kernel == kernel) return std::nullopt;
-  const std::string ended = "it had ended after " + std::to_string(ran_.size());
-  return "its work " + std::to_string(at + 1) + " is " + called({kernel, where}) +
+}  // namespace
+
+std::string WarmUp::on(StreamId stream) const {
+  return stream == origin_ ? "" : " on stream " + std::to_string(stream.number);
+}
+
+std::optional<std::string> WarmUp::differs(const Work& work) {
+  if (streams_.empty()) return std::nullopt;                            // there was no warm-up
+  if (!whole_ && !streams_.contains(work.stream)) return std::nullopt;  // nobody listened to it
+  Sequence& sequence = streams_[work.stream];
+  const std::size_t at = sequence.recorded++;
+  if (at < sequence.ran.size() && sequence.ran[at].kernel == work.kernel) return std::nullopt;
+  const std::string ended = "it had ended after " + std::to_string(sequence.ran.size());
+  return "its work " + std::to_string(at + 1) + on(work.stream) + " is " + called(work) +
          ", and its warm-up ran something else there: " +
-         (at < ran_.size() ? called(ran_[at]) : ended) + ".";
+         (at < sequence.ran.size() ? called(sequence.ran[at]) : ended) + ".";
 }
 
 std::optional<std::string> WarmUp::ended_early() const {
-  if (recorded_ >= ran_.size()) return std::nullopt;
-  return "it ended after " + std::to_string(recorded_) +
-         ", and its warm-up went on with: " + called(ran_[recorded_]) + ".";
+  for (const auto& [stream, sequence] : streams_) {
+    const bool compared = stream == origin_ || sequence.recorded != 0;
+    if (!compared || sequence.recorded >= sequence.ran.size()) continue;
+    return "it ended after " + std::to_string(sequence.recorded) + on(stream) +
+           ", and its warm-up went on with: " + called(sequence.ran[sequence.recorded]) + ".";
+  }
+  return std::nullopt;
 }
 
 }  // namespace refrain

@@ -29,7 +29,12 @@ std::string_view name_of(WindowState state) noexcept {
 }
 
 Window::Window(FailureTable& table, StreamId stream, Where opened)
-    : table_(table), stream_(stream), opened_(opened), overlay_(table, stream), members_(stream) {}
+    : table_(table),
+      stream_(stream),
+      opened_(opened),
+      overlay_(table, stream),
+      members_(stream),
+      warm_up_(stream) {}
 
 Result<void> Window::begin() {
   if (state_ != WindowState::prepared) {
@@ -58,11 +63,11 @@ void Window::device_refused(const Error& error) noexcept {
   doom(Doom{error});  // C17
 }
 
-void Window::runs(KernelId kernel, Where where) {
+void Window::runs(const WarmUp::Work& work) {
   if (state_ == WindowState::prepared) {
-    warm_up_.ran(kernel, where);
+    warm_up_.ran(work);
   } else if (state_ == WindowState::recording) {
-    std::optional<std::string> drift = warm_up_.differs(kernel, where);  // C15
+    std::optional<std::string> drift = warm_up_.differs(work);  // C15
     if (drift) doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(drift)});
   }
 }
@@ -272,7 +277,8 @@ Error Window::still_out(Members::Index member) const {
                called() + " refuses to seal, because stream " + std::to_string(out.stream.number) +
                    ", which joined it" + text(out.forked) +
                    ", has work that the window does not wait for: its last is " +
-                   called(nodes_[out.last_node]) + ".");
+                   called(nodes_[out.last_node]) +
+                   ". (Record an event on that stream after it, and wait on it in the window.)");
 }
 
 std::optional<Error> Window::race(const SealedGraph& graph) const {
@@ -291,7 +297,8 @@ std::optional<Error> Window::race(const SealedGraph& graph) const {
                        called() + " refuses to seal, because two of its nodes use bytes " +
                            text(intersection(one.range, other.range)) + " of " +
                            quote(graph.regions()[one.region].name) + " and no event orders them: " +
-                           called(nodes_[earlier]) + " and " + called(nodes_[later]) + ".");
+                           called(nodes_[earlier]) + " and " + called(nodes_[later]) +
+                           ". (Record an event after the one, and wait on it before the other.)");
         }
       }
     }

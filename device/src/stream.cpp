@@ -28,6 +28,15 @@ KernelId write_name() {
   return name;
 }
 
+/// The pass of a warm-up that runs in this thread: it hears all work that the thread issues to its
+/// device, on whichever stream.
+struct Pass {
+  const DeviceCore* device;
+  Window& window;
+  Preserved& preserved;
+};
+thread_local Pass* pass_of_this_thread = nullptr;
+
 StreamId next_stream() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return StreamId(++last);
@@ -125,10 +134,14 @@ Result<void> Stream::outside_window(const char* call) const {
   const Window* const open = window();
   if (open == nullptr || !open->capturing()) return {};
   // C12: refused before the device sees it; the window goes on.
-  return Error(ErrorKind::refused_in_window, "Stream " + std::to_string(id().number) + " cannot " +
-                                                 call + " while its window" + text(open->opened()) +
-                                                 " is " + std::string(name_of(open->state())) +
-                                                 ": what is recorded has not run.");
+  return Error(ErrorKind::refused_in_window,
+               "Stream " + std::to_string(id().number) + " cannot " + call + " while " +
+                   (core_->member == Members::kOrigin
+                        ? "its window"
+                        : "the window of stream " + std::to_string(open->stream().number) +
+                              ", which it has joined,") +
+                   text(open->opened()) + " is " + std::string(name_of(open->state())) +
+                   ": what is recorded has not run.");
 }
 
 void Stream::pin(Window& window, const Allocation& allocation) {
@@ -528,8 +541,11 @@ Result<void> Stream::wait_in_window(const Event& event, Where where) {
 
 Result<OpenWindow> Stream::open(Where where) {
   if (window() != nullptr) {  // C1
-    return Error(ErrorKind::wrong_state, "Stream " + std::to_string(id().number) +
-                                             " has a window open already" +
+    const std::string which = core_->member == Members::kOrigin
+                                  ? " has a window open already"
+                                  : " is a member of the window of stream " +
+                                        std::to_string(core_->window->stream().number);
+    return Error(ErrorKind::wrong_state, "Stream " + std::to_string(id().number) + which +
                                              text(core_->window->opened()) + ".");
   }
   if (core_->show.inside()) {
@@ -546,11 +562,15 @@ Result<OpenWindow> Stream::prepare(Where where) { return open(where); }
 
 void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
                           std::span<const BufferBinding> writes, Where where) {
-  Window* const open = core_->window == nullptr ? nullptr : window();
-  if (open == nullptr || core_->member != Members::kOrigin) return;
-  open->runs(kernel, where);
-  if (core_->preserved == nullptr) return;
-  for (const BufferBinding& part : core_->preserved->about_to_run(reads, writes)) {
+  Pass* const pass = pass_of_this_thread;
+  Window* const own = core_->window == nullptr ? nullptr : window();
+  if (own != nullptr && (pass == nullptr || own != &pass->window)) {
+    own->runs({id(), kernel, where});  // recorded, or a warm-up by hand
+    return;
+  }
+  if (pass == nullptr || pass->device != core_->device.get()) return;
+  pass->window.runs({id(), kernel, where});
+  for (const BufferBinding& part : pass->preserved.about_to_run(reads, writes)) {
     const Result<const Allocation*> memory = core_->device->resolve(part);
     core_->device->wait_for(std::span(&part, 1), false);
     // What carries a failure is not run over, and putting it back would heal it.
@@ -559,9 +579,9 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
     const Result<void> got = core_->device->backend().read(*core_->backend, bytes,
                                                            (*memory)->address() + part.range.begin);
     if (got.ok()) {
-      core_->preserved->save(part, std::move(bytes));
+      pass->preserved.save(part, std::move(bytes));
     } else {
-      core_->preserved->could_not_save(got.error());
+      pass->preserved.could_not_save(got.error());
     }
   }
 }
@@ -590,26 +610,28 @@ Result<OpenWindow> Stream::warm_up(const std::function<Result<void>()>& body,
   Window& window = *core_->window;
   Preserved preserved;
   // Puts back on every way out, also when the body throws.
-  struct Pass {
-    Stream& stream;
-    Preserved& preserved;
-    Where where;
-    Pass(Stream& on, Preserved& in, Where at) : stream(on), preserved(in), where(at) {
-      stream.core_->preserved = &preserved;
+  struct Running {
+    Running(Stream& on, Pass& run, Where at) : stream(on), pass(run), where(at) {
+      pass_of_this_thread = &pass;
     }
-    Pass(const Pass&) = delete;
-    Pass& operator=(const Pass&) = delete;
-    ~Pass() {
-      stream.core_->preserved = nullptr;
-      for (const Preserved::Saved& each : preserved.take()) {
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    ~Running() {
+      pass_of_this_thread = around;
+      for (const Preserved::Saved& each : pass.preserved.take()) {
         stream.put_back(each.where, each.bytes, where);
       }
     }
+    Stream& stream;
+    Pass& pass;
+    Where where;
+    Pass* around = pass_of_this_thread;
   };
-  for (std::uint32_t pass = 0; pass < most_passes; ++pass) {
+  Pass pass{core_->device.get(), window, preserved};
+  for (std::uint32_t number = 0; number < most_passes; ++number) {
     window.begin_pass();
     {
-      const Pass running(*this, preserved, where);
+      const Running running(*this, pass, where);
       REFRAIN_TRY(body());
     }
     if (preserved.unsaved()) {

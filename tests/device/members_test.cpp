@@ -174,6 +174,8 @@ ON_BOTH_KINDS("C21: a member opens no window of its own") {
   const Result<OpenWindow> second = it.other.record();
   REQUIRE_FALSE(second.ok());
   CHECK(second.error().kind() == ErrorKind::wrong_state);
+  CHECK(says(second.error(), "is a member of the window of stream "));
+  CHECK(says(it.other.sync().error(), "which it has joined, ("));
   it.window.abort();
   CHECK(it.other.record().ok());
 }

@@ -198,6 +198,62 @@ ON_BOTH_KINDS("C20: warming up puts back what it read and then wrote, and no mor
   CHECK(rig.values(y) == std::vector<float>{2, 2, 4, 4});
 }
 
+ON_BOTH_KINDS(
+    "C20: warming up hears every stream that its body uses, and puts back what they wrote") {
+  const Buffer<float> p = rig.floats("p", 1, Role::state);
+  const Buffer<float> q = rig.floats("q", 1, Role::state);
+  Stream other = rig.another();
+  bool changed = false;
+  const auto body = [&] {
+    rig.stream.launch(*rig.update, grid(4), p, 0U);
+    REQUIRE(other.wait(rig.stream.record_event().value()).ok());
+    if (changed) {
+      other.fill(q, 7);
+    } else {
+      other.launch(*rig.update, grid(4), q, 0U);
+    }
+    REQUIRE(rig.stream.wait(other.record_event().value()).ok());
+  };
+  for (const bool differ : {false, true}) {
+    CAPTURE(differ);
+    changed = false;
+    OpenWindow window = rig.stream.prepare(body).value();
+    CHECK(rig.another().read(p).value() == four(1));
+    CHECK(rig.another().read(q).value() == four(1));
+    changed = differ;
+    REQUIRE(window.begin().ok());
+    body();
+    const Result<Recording> sealed = window.seal();
+    REQUIRE(sealed.ok() == !differ);
+    if (differ) {
+      CHECK(says(sealed.error(),
+                 "its work 1 on stream " + std::to_string(other.id().number) + " is \"fill\""));
+    }
+    rig.stream.fill(p, 1);
+    rig.stream.fill(q, 1);
+    rig.settle();
+  }
+}
+
+ON_BOTH_KINDS("C15: a stream that never joins the window is not compared") {
+  const Buffer<float> y = rig.floats("y", 1);
+  const Buffer<float> z = rig.floats("z", 1);
+  Stream apart = rig.another();
+  OpenWindow window = rig.stream
+                          .prepare([&] {
+                            rig.stream.fill(y, 1);
+                            apart.fill(z, 1);
+                          })
+                          .value();
+  REQUIRE(window.begin().ok());
+  rig.stream.fill(y, 1);
+  apart.fill(z, 2);
+  apart.fill(z, 3);
+  CHECK(window.seal().ok());
+  static_cast<void>(apart.sync());
+  rig.stream.fill(y, 0);
+}
+
 ON_BOTH_KINDS("C20: a state that carries a failure is not made good by a warm-up") {
   const Buffer<float> state = rig.bad("state", "the state was lost");
   OpenWindow window =

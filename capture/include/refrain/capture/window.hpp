@@ -97,9 +97,9 @@ class Window {
 
   // For warm-ups.
 
-  /// The origin runs this, or records it. A recording that does another thing than the warm-up did
-  /// is doomed (C15).
-  void runs(KernelId kernel, Where where);
+  /// The warm-up runs this, or a member records it. A recording that does another thing than the
+  /// warm-up did is doomed (C15).
+  void runs(const WarmUp::Work& work);
   /// A pass of the warm-up begins.
   void begin_pass() noexcept {
     warm_up_.begin_pass();

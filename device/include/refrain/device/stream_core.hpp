@@ -11,8 +11,6 @@
 
 namespace refrain {
 
-class Preserved;
-
 /// For one thread at a time.
 struct StreamCore {
   StreamCore(std::shared_ptr<DeviceCore> on, StreamId id)
@@ -37,7 +35,6 @@ struct StreamCore {
   std::unique_ptr<BackendStream> backend;
   std::shared_ptr<Window> window;  // the one that it is a member of, if any
   Members::Index member = Members::kOrigin;
-  Preserved* preserved = nullptr;  // while a pass of a warm-up runs
 };
 
 }  // namespace refrain
