@@ -77,7 +77,8 @@ void Window::first_use(const std::string& what) {
     first_uses_.push_back(what);
   } else if (capturing()) {
     doom(Doom{.error = Error(ErrorKind::needs_warm_up),
-              .reason = "it needs warm-up: " + what + "."});
+              .reason = "it needs warm-up: " + what +
+                        ". (Stream::prepare runs a step until it needs none.)"});
   }
 }
 

@@ -500,7 +500,8 @@ Result<Event> Stream::record_event() {
 
 Result<void> Stream::wait(const Event& event, Where where) {
   if (event.event_ == nullptr) return wait_in_window(event, where);
-  REFRAIN_TRY(outside_window("wait on an event from outside"));
+  REFRAIN_TRY(outside_window(
+      "wait on an event from outside (a stream joins by waiting on an event of a member first)"));
   if (event.device_ != core_->device->number()) {
     return Error(ErrorKind::other_device, "An event of another device was waited for.");
   }

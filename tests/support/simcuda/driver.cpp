@@ -1,6 +1,7 @@
 #include "simcuda/driver.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -19,6 +20,28 @@ int version_to_be() {
   if (text.empty()) return 12040;
   if (text == "12020" || text == "12040" || text == "13000") return std::atoi(text.c_str());
   give_up("SIM_DRIVER_VERSION", "is " + text + ", and may be 12020, 12040 or 13000");
+}
+
+/// The deliberate errors that there are (docs/gpu/README.md): a test that asks for another would
+/// pass for no reason.
+std::string bug_to_be() {
+  static constexpr std::array kKnown{
+      "argument-error-invalidates", "end-ignores-unjoined",   "error-not-sticky",
+      "event-query-never-recorded", "exec-overlaps-itself",   "invalid-capture-sticks",
+      "isolation-ignored",          "legacy-order",           "pageable-copy-late",
+      "update-ignores-topology",    "wait-sees-later-record", "wrong-thread-ends"};
+  std::string text = environment("SIM_BUG");
+  const bool known = text.empty() || std::find(kKnown.begin(), kKnown.end(), text) != kKnown.end();
+  if (!known) give_up("SIM_BUG", "is " + text + ", and there is no such error");
+  return text;
+}
+
+std::uint64_t seed_to_be() {
+  const std::string text = environment("SIM_SEED");
+  if (text.find_first_not_of("0123456789") != std::string::npos) {
+    give_up("SIM_SEED", "is " + text + ", and must be a number");
+  }
+  return std::strtoull(text.c_str(), nullptr, 10);
 }
 
 /// The captures that a planned invalidation concerns: those of the stream that the call names, or
@@ -65,10 +88,7 @@ ThreadState& this_thread() {
   return *state;
 }
 
-Driver::Driver()
-    : version(version_to_be()),
-      bug(environment("SIM_BUG")),
-      queue(std::strtoull(environment("SIM_SEED").c_str(), nullptr, 10), !bug.empty()) {}
+Driver::Driver() : version(version_to_be()), bug(bug_to_be()), queue(seed_to_be(), !bug.empty()) {}
 
 Driver& Driver::get() {
   // Never destroyed: threads of the program may call the driver until its very end.
