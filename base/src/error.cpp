@@ -35,6 +35,7 @@ std::string_view name_of(ErrorKind kind) noexcept {
     case ErrorKind::torn_down: return "torn_down";
     case ErrorKind::skipped: return "skipped";
     case ErrorKind::failed_input: return "failed_input";
+    case ErrorKind::unordered: return "unordered";
     case ErrorKind::unwritten: return "unwritten";
     case ErrorKind::stale_buffer: return "stale_buffer";
     case ErrorKind::other_device: return "other_device";

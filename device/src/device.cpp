@@ -24,7 +24,10 @@ Allocation::Allocation(std::shared_ptr<DeviceCore> core, Region region,
       memory_(std::move(memory)),
       id_(core_->table().add(region_.name, region_.bytes, this, unwritten)) {}
 
-Allocation::~Allocation() { core_->table().remove(id_); }
+Allocation::~Allocation() {
+  core_->table().remove(id_);
+  core_->order().forget(id_);
+}
 
 std::shared_ptr<const Allocation> Allocation::make(std::shared_ptr<DeviceCore> core, Region region,
                                                    std::shared_ptr<MemoryBlock> memory,
@@ -95,11 +98,13 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
 }
 
 void DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
+  order_.attach(ledger->stream());
   const Lock lock(mutex_);
   ledgers_.push_back(std::move(ledger));
 }
 
 void DeviceCore::detach(const Ledger& ledger) noexcept {
+  order_.detach(ledger.stream());
   const Lock lock(mutex_);
   std::erase_if(ledgers_, [&](const auto& each) { return each.get() == &ledger; });
 }
@@ -112,6 +117,7 @@ void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers)
     ledgers = ledgers_;
   }
   for (const auto& ledger : ledgers) ledger->wait_for(bindings, readers);
+  order_.ended(bindings, readers);
 }
 
 // Takes the mutexes of all ledgers at once, so that nothing is entered while the failure is
@@ -139,8 +145,10 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
     const Skip skip{work.kernel, each.stream, work.where, {}, {}, 0};
     // What has ended already did not wait for this work, so it counts as a writer only.
     const std::span<const BufferBinding> reads =
-        each.entry->ended ? std::span<const BufferBinding>{} : work.reads;
-    if (late.passes_on(skip, reads, work.writes, work.unrun_writes)) each.entry->poisoned = true;
+        each.entry->ended ? std::span<const BufferBinding>{} : work.bytes->reads;
+    if (late.passes_on(skip, reads, work.bytes->writes, work.bytes->unrun_writes)) {
+      each.entry->poisoned = true;
+    }
   }
   for (const FailureTable::Open& each : open) {
     OpenScope& scope = *each.scope;
@@ -168,7 +176,7 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
     order = entry->order;
   }
   Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
-  table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.writes,
+  table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.bytes->writes,
                     [&](LateClaim& late, std::span<const FailureTable::Open> open) {
                       follow(late, open, ledger.stream(), ticket, order);
                     });

@@ -6,19 +6,6 @@
 #include "refrain/device/device.hpp"
 
 namespace refrain {
-namespace {
-
-bool overlap(std::span<const BufferBinding> some, std::span<const BufferBinding> others) noexcept {
-  for (const BufferBinding& one : some) {
-    for (const BufferBinding& other : others) {
-      if (one.buffer == other.buffer && one.range.overlaps(other.range)) return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 Ledger::Entry* Ledger::find(Ticket ticket) noexcept {
   if (entries_.empty() || ticket < entries_.front().ticket) return nullptr;
   const std::uint64_t at = ticket - entries_.front().ticket;
@@ -83,7 +70,8 @@ void Ledger::wait_for(std::span<const BufferBinding> bindings, bool readers) {
   Ticket last = 0;
   for (const Entry& entry : entries_) {
     if (entry.ended) continue;
-    if (overlap(entry.work.writes, bindings) || (readers && overlap(entry.work.reads, bindings))) {
+    if (overlap(entry.work.bytes->writes, bindings) ||
+        (readers && overlap(entry.work.bytes->reads, bindings))) {
       last = entry.ticket;
     }
   }

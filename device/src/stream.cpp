@@ -149,6 +149,24 @@ void Stream::pin(Window& window, const Allocation& allocation) {
   window.pin(allocation.id(), PinnedBuffer{allocation.region(), allocation.shared()});
 }
 
+Result<void> Stream::in_order(KernelId kernel, const std::shared_ptr<const TouchedBytes>& bytes,
+                              Where where) {
+  Order& order = core_->device->order();
+  if (order.trivial() || !core_->device->checks() || capturing() != nullptr) return {};
+  std::optional<Error> refused = order.issue(Access{id(), 0, kernel, where}, bytes);  // E11
+  if (refused) return *std::move(refused);
+  return {};
+}
+
+Result<void> Stream::in_order(KernelId kernel, std::span<const BufferBinding> reads,
+                              std::span<const BufferBinding> writes, Where where) {
+  if (core_->device->order().trivial()) return {};
+  return in_order(kernel,
+                  std::make_shared<const TouchedBytes>(TouchedBytes{
+                      {reads.begin(), reads.end()}, {writes.begin(), writes.end()}, {}}),
+                  where);
+}
+
 template <class Issue>
 Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue) {
   if (!core_->backend->asynchronous()) {
@@ -158,15 +176,19 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   }
   Ledger::Work work;
   work.advice = terms.advice;
-  work.unrun_writes.assign(scope.unrun_writes.begin(), scope.unrun_writes.end());
   work.kernel = scope.kernel;
   work.where = scope.where;
-  work.reads.assign(scope.reads.begin(), scope.reads.end());
-  work.writes.assign(scope.writes.begin(), scope.writes.end());
-  for (const std::span<const BufferBinding> some : {scope.reads, scope.writes}) {
-    for (const BufferBinding& binding : some) {
-      const Result<const Allocation*> allocation = core_->device->resolve(binding);
-      if (allocation.ok()) work.pins.push_back((*allocation)->memory());
+  work.bytes = std::move(terms.bytes);
+  if (work.bytes == nullptr) {
+    work.bytes = std::make_shared<const TouchedBytes>(
+        TouchedBytes{{scope.reads.begin(), scope.reads.end()},
+                     {scope.writes.begin(), scope.writes.end()},
+                     {scope.unrun_writes.begin(), scope.unrun_writes.end()}});
+    for (const std::span<const BufferBinding> some : {scope.reads, scope.writes}) {
+      for (const BufferBinding& binding : some) {
+        const Result<const Allocation*> allocation = core_->device->resolve(binding);
+        if (allocation.ok()) work.pins.push_back((*allocation)->memory());
+      }
     }
   }
   if (terms.pins) work.pins.push_back(std::move(terms.pins));
@@ -212,6 +234,10 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     if (does_write(argument.direction)) writes.add(argument.binding);
   }
   if (!refused) refused = mismatch(*kernel.signature, block, arguments);
+  if (!refused) {
+    Result<void> ordered = in_order(kernel.id, span_of(reads), writes.bindings(), grid.where);
+    if (!ordered.ok()) refused = std::move(ordered).error();
+  }
   if (refused) {
     if (capturing() != nullptr) {
       // C11: state that it would have read first stays what it was, should the window refuse.
@@ -316,6 +342,8 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
                                                    " from " + text(source.range) + " to " +
                                                    text(destination.range) + " overlaps itself.");
   }
+  const std::array reads{source};
+  if (sound.ok()) sound = in_order(copy_name(), reads, writes.bindings(), where);
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While copying" + text(where) + ".");
     failed_writing(*this, copy_name(), std::move(writes), refused, where);
@@ -323,7 +351,6 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
   }
   if (source.range.empty()) return ScopedOutcome<void>::executed();
 
-  const std::array reads{source};
   about_to_run(copy_name(), reads, writes.bindings(), where);
   // O2: a copy reads device memory, and over a broken source it would launder the failure.
   auto scope = ExecuteScope<Stream>::launching(*this, copy_name(), reads, std::move(writes), where);
@@ -356,6 +383,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
                       " bytes cannot repeat the pattern " + std::to_string(pattern) + " of " +
                       std::to_string(width) + " bytes.");
   }
+  if (sound.ok()) sound = in_order(fill_name(), {}, writes.bindings(), where);
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While filling" + text(where) + ".");
     failed_writing(*this, fill_name(), std::move(writes), refused, where);
@@ -481,6 +509,7 @@ Result<void> Stream::run(Executable& executable, OpenScope& scope, WorkTerms ter
 Result<void> Stream::sync() {
   REFRAIN_TRY(outside_window("sync"));
   Result<void> synced = core_->device->backend().sync(*core_->backend);
+  if (synced.ok()) core_->device->order().ended(core_->device->order().point(id()));  // E11
   if (!synced.ok() || !core_->backend->asynchronous()) return synced;
   core_->ledger->wait_for_all();
   if (std::optional<Error> failed = core_->ledger->take_failure()) return *std::move(failed);
@@ -494,8 +523,8 @@ Result<Event> Stream::record_event() {
   }
   Result<std::shared_ptr<BackendEvent>> event = core_->device->backend().record(*core_->backend);
   if (!event.ok()) return std::move(event).error();
-  return Event(core_->device->backend_owner(), *std::move(event), core_->device->number(),
-               core_->ledger->now());
+  return Event(core_->device, *std::move(event), core_->ledger->now(),
+               core_->device->order().point(id()));
 }
 
 Result<void> Stream::wait(const Event& event, Where where) {
@@ -505,8 +534,10 @@ Result<void> Stream::wait(const Event& event, Where where) {
   if (event.device_ != core_->device->number()) {
     return Error(ErrorKind::other_device, "An event of another device was waited for.");
   }
-  core_->ledger->step_past(event.order_);
-  return core_->device->backend().wait(*core_->backend, event.event_);
+  core_->ledger->step_past(event.time_);
+  REFRAIN_TRY(core_->device->backend().wait(*core_->backend, event.event_));
+  core_->device->order().wait(id(), event.before_);  // E11
+  return {};
 }
 
 // C21.

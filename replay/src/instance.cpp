@@ -77,7 +77,7 @@ Result<void> InstanceBody::give_memory(std::uint32_t region) {
 }
 
 Result<void> InstanceBody::place(std::uint32_t region) {
-  listed = false;
+  touched.reset();
   if (!executable) return {};
   return plan->device->backend().rebind(*executable, region, memory[region].address());
 }
@@ -98,25 +98,25 @@ Result<void> InstanceBody::complete() {
 }
 
 void InstanceBody::list_bindings() {
-  reads.clear();
-  writes.clear();
-  fresh_writes.clear();
+  TouchedBytes listed;
   const std::span<const Region> regions = plan->graph.regions();
   // P1: all regions but scratch. On recorded memory nothing is scratch: its buffers are the
   // caller's, and carry the mark until they are written (C18).
-  const auto counts = [&](const RegionBytes& bytes) {
-    return recording != nullptr || regions[bytes.region].role != Role::scratch;
+  const auto counts = [&](const RegionBytes& each) {
+    return recording != nullptr || regions[each.region].role != Role::scratch;
   };
-  for (const RegionBytes& bytes : plan->graph.external_reads()) reads.push_back(binding(bytes));
-  for (const RegionBytes& bytes : plan->graph.writes()) {
-    if (counts(bytes)) writes.push_back(binding(bytes));
+  for (const RegionBytes& each : plan->graph.external_reads()) {
+    listed.reads.push_back(binding(each));
   }
-  for (const RegionBytes& bytes : plan->graph.fresh_writes()) {
-    if (counts(bytes)) fresh_writes.push_back(binding(bytes));
+  for (const RegionBytes& each : plan->graph.writes()) {
+    if (counts(each)) listed.writes.push_back(binding(each));
   }
-  plan->device->table().unreserve(std::exchange(reserved, writes.size()));
+  for (const RegionBytes& each : plan->graph.fresh_writes()) {
+    if (counts(each)) listed.unrun_writes.push_back(binding(each));
+  }
+  plan->device->table().unreserve(std::exchange(reserved, listed.writes.size()));
   plan->device->table().reserve(reserved);
-  listed = true;
+  touched = std::make_shared<const TouchedBytes>(std::move(listed));
 }
 
 const SealedGraph& Instance::graph() const noexcept { return body_->plan->graph; }
@@ -165,8 +165,10 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
       memory.offset == binding.range.begin) {
     return {};  // the same address again costs nothing
   }
-  body_->plan->device->wait_for(body_->writes, true);
-  body_->plan->device->wait_for(body_->reads, true);
+  if (body_->touched != nullptr) {
+    body_->plan->device->wait_for(body_->touched->writes, true);
+    body_->plan->device->wait_for(body_->touched->reads, true);
+  }
   memory = {(*allocation)->shared(), binding.range.begin};
   return body_->place(*found);
 }
@@ -192,29 +194,39 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   if (Result<void> outside = stream.outside_window("replay"); !outside.ok()) {
     return std::move(outside).error();
   }
-  if (!body.listed) {
+  if (body.touched == nullptr) {
     if (Result<void> complete = body.complete(); !complete.ok()) return std::move(complete).error();
   }
 
+  const std::shared_ptr<const TouchedBytes> bytes = body.touched;
+  if (Result<void> ordered = stream.in_order(body.plan->name, bytes, where); !ordered.ok()) {
+    // E11: as any refused work, but for the states, which are still those of the step before (P2).
+    failed_writing(stream, body.plan->name, WriteSet::borrowed(bytes->unrun_writes),
+                   ordered.error(), where);
+    return std::move(ordered).error();
+  }
   std::span<const BufferBinding> looked_at;
   if (options.check_inputs) {
-    looked_at = body.reads;
+    looked_at = bytes->reads;
     const FailureId beneath = body.recording ? body.recording->mark : FailureId{};
     if (const FoundFailure found = stream.inputs_failure(looked_at, beneath)) {
       // P2, K4: the listener, then the data; no scope opens. States keep what they carry.
       stream.on_failure(stream.id(), found.error());
       Skip skip{body.plan->name, stream.id(), where, found.needed(), {}, 0};
-      skip.would_write_count = static_cast<std::uint32_t>(body.fresh_writes.size());
-      if (!body.fresh_writes.empty()) skip.would_write = body.fresh_writes.front();
-      stream.write_streams().propagate(found, skip, body.fresh_writes);
+      skip.would_write_count = static_cast<std::uint32_t>(bytes->unrun_writes.size());
+      if (!bytes->unrun_writes.empty()) skip.would_write = bytes->unrun_writes.front();
+      stream.write_streams().propagate(found, skip, bytes->unrun_writes);
       return Skipped{found.id()};
     }
   }
   // P1: a failure to run claims all of it, a clean run releases all of it.
-  auto scope = ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(body.writes),
-                                          where, ReplayTerms{looked_at, body.fresh_writes});
+  auto scope =
+      ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(bytes->writes), where,
+                                 ReplayTerms{looked_at, bytes->unrun_writes});
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
-    REFRAIN_TRY(on.run(*body.executable, scope.shown(), WorkTerms{body_, body.plan->advice}));
+    // Held back only for what was looked at.
+    WorkTerms terms{body_, body.plan->advice, options.check_inputs ? bytes : nullptr};
+    REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
     return Replayed{++body.replays};
   });
 }
@@ -228,6 +240,7 @@ Result<void> Instance::reset(Stream& stream, Where where) {
     if (regions[at].role != Role::state) continue;
     const auto* const bytes = std::get_if<SharedBytes>(&regions[at].start);
     const BufferBinding state = body_->whole(at);
+    body_->plan->device->wait_for(std::span(&state, 1), true);  // E11: as any write of the host's
     ScopedOutcome<void> written = bytes != nullptr ? stream.write_bytes(state, bytes->span(), where)
                                                    : stream.fill_bytes(state, 0, 1, where);
     REFRAIN_TRY(std::move(written).into_result());

@@ -78,11 +78,8 @@ struct InstanceBody {
   std::shared_ptr<const PlanBody> plan;
   std::vector<RegionMemory> memory;  // one a region
   std::unique_ptr<Executable> executable;
-  bool listed = false;  // whether the lists below are those of the memory above
-  std::vector<BufferBinding> reads;
-  std::vector<BufferBinding> writes;
-  std::vector<BufferBinding> fresh_writes;
-  std::size_t reserved = 0;  // bindings for which the table keeps room
+  std::shared_ptr<const TouchedBytes> touched;  // of the memory above; null while not listed
+  std::size_t reserved = 0;                   // bindings for which the table keeps room
   std::uint64_t replays = 0;
   std::shared_ptr<Recording::Body> recording;  // whose memory this is, if it is
   std::atomic<bool> busy{false};

@@ -78,9 +78,11 @@ ON_BOTH_KINDS("K6: failures travel along the data and not along the stream") {
   Stream other = rig.another();
   CHECK(rig.stream.launch(*rig.map, grid(4), x, y, 0U).skipped());
   CHECK(rig.stream.launch(*rig.update, grid(4), elsewhere, 0U).executed_cleanly());
+  CHECK(other.wait(rig.stream.record_event().value()).ok());
   CHECK(other.launch(*rig.map, grid(4), y, z, 0U).skipped());
   CHECK(rig.carried(z).failure() == rig.carried(x).failure());
   CHECK(rig.values(elsewhere) == four(2));
+  CHECK(other.sync().ok());
   CHECK(rig.stream.fill(x, 5).executed_cleanly());
   CHECK(rig.stream.launch(*rig.map, grid(4), x, y, 0U).executed_cleanly());
   rig.settle();

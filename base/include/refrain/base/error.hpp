@@ -22,6 +22,7 @@ enum class ErrorKind : std::uint16_t {
   skipped,        ///< Work did not run: an input carries a failure, named by its number.
   failed_input,   ///< A read met bytes that carry a failure; the text tells its story.
   unwritten,      ///< Bytes that nobody has written were read.
+  unordered,      ///< Work of two streams uses the same bytes, and nothing orders the two.
   // Handles and arguments.
   stale_buffer,      ///< A handle to memory that is gone.
   other_device,      ///< A handle of another device.

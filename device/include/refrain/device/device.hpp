@@ -18,6 +18,7 @@
 #include "refrain/device/backend.hpp"
 #include "refrain/device/buffer.hpp"
 #include "refrain/device/kernel.hpp"
+#include "refrain/device/order.hpp"
 #include "refrain/scope/failure_table.hpp"
 
 namespace refrain {
@@ -42,6 +43,7 @@ class DeviceCore {
   DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options);
 
   [[nodiscard]] FailureTable& table() noexcept { return table_; }
+  [[nodiscard]] Order& order() noexcept { return order_; }
   [[nodiscard]] Backend& backend() noexcept { return *backend_; }
   [[nodiscard]] const std::shared_ptr<Backend>& backend_owner() const noexcept { return backend_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
@@ -63,6 +65,7 @@ class DeviceCore {
   void attach(std::shared_ptr<Ledger> ledger);
   void detach(const Ledger& ledger) noexcept;
   /// Waits for the last work in flight that writes `bindings`, or, with `readers`, touches them.
+  /// What is issued from now on comes after it (E11).
   void wait_for(std::span<const BufferBinding> bindings, bool readers);
   /// Work of `ledger` failed after it was issued (E10). Answers the error as everybody is told it.
   Error failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept;
@@ -91,6 +94,7 @@ class DeviceCore {
   DeviceOptions options_;
   std::uint32_t number_;
   FailureTable table_;
+  Order order_{table_};
   Mutex mutex_;
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<OpenedWindow> windows_ REFRAIN_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "refrain/base/mutex.hpp"
+#include "refrain/device/accesses.hpp"
 #include "refrain/device/backend.hpp"
 #include "refrain/scope/failure_table.hpp"
 
@@ -26,10 +27,7 @@ class Ledger final : public Completion {
   struct Work {
     KernelId kernel;
     Where where;
-    std::vector<BufferBinding> reads;
-    std::vector<BufferBinding> writes;
-    /// What is bad when it is not run: all that it writes, but for the states of a replay (P2).
-    std::vector<BufferBinding> unrun_writes;
+    std::shared_ptr<const TouchedBytes> bytes;      ///< Never null.
     std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
     const char* advice = nullptr;  ///< Added to its error: what its failure asks of the user.
   };

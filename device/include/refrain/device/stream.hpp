@@ -35,6 +35,8 @@ struct WorkTerms {
   std::shared_ptr<const void> pins{};
   /// Becomes part of its error, now or late: what that asks of the user. Of static storage.
   const char* advice = nullptr;
+  /// What its scope reads and writes, should somebody keep those lists already; it pins them then.
+  std::shared_ptr<const TouchedBytes> bytes{};
 };
 
 /// For one thread at a time. Move-only. Its events outlive it; a window that is open does not.
@@ -204,6 +206,10 @@ class Stream {
   void fail_bytes(const BufferBinding& destination, const Error& error, Where where);
   Result<void> read_bytes(const BufferBinding& source, std::span<std::byte> bytes);
   void reuse(const BufferBinding& bytes);
+  /// Work that is about to be issued uses `bytes`. Refused (`unordered`), with checks on, when work
+  /// of another stream uses them and nothing orders the two (E11); in a window nothing runs yet.
+  Result<void> in_order(KernelId kernel, const std::shared_ptr<const TouchedBytes>& bytes,
+                        Where where);
   /// Runs an executable as the body of `scope`, which is open.
   Result<void> run(Executable& executable, OpenScope& scope, WorkTerms terms);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
@@ -229,6 +235,8 @@ class Stream {
   friend class Device;
   explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
 
+  Result<void> in_order(KernelId kernel, std::span<const BufferBinding> reads,
+                        std::span<const BufferBinding> writes, Where where);
   template <class Issue>
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;

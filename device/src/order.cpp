@@ -1,0 +1,225 @@
+#include "refrain/device/order.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "refrain/base/kernel_name.hpp"
+#include "refrain/base/text.hpp"
+
+namespace refrain {
+namespace {
+
+/// More than this are sorted in, so that a stream which nobody waits for keeps what it touched and
+/// not what it did.
+constexpr std::size_t kMostLogged = 64;
+
+void learn(Order::Clock& clock, const Order::Clock& other) {
+  for (const auto& [stream, number] : other) {
+    std::uint64_t& known = clock[stream];
+    known = std::max(known, number);
+  }
+}
+
+std::uint64_t known(const Order::Clock& clock, StreamId stream) noexcept {
+  const auto found = clock.find(stream);
+  return found != clock.end() ? found->second : 0;
+}
+
+std::string called(const Access& work) {
+  return quote(kernel_name(work.kernel)) + " on stream " + std::to_string(work.stream.number) +
+         text(work.where);
+}
+
+}  // namespace
+
+Order::Line* Order::find(StreamId stream) noexcept {
+  const auto found = std::find_if(lines_.begin(), lines_.end(),
+                                  [&](const Line& each) { return each.stream == stream; });
+  return found != lines_.end() ? &*found : nullptr;
+}
+
+const Order::Line* Order::find(StreamId stream) const noexcept {
+  const auto found = std::find_if(lines_.begin(), lines_.end(),
+                                  [&](const Line& each) { return each.stream == stream; });
+  return found != lines_.end() ? &*found : nullptr;
+}
+
+void Order::attach(StreamId stream) {
+  const Lock lock(mutex_);
+  lines_.push_back(Line{stream});
+  asynchronous_.store(lines_.size(), std::memory_order_relaxed);
+}
+
+void Order::detach(StreamId stream) {
+  const Lock lock(mutex_);
+  const Line* const gone = find(stream);
+  if (gone == nullptr) return;
+  has_ended({{stream, gone->issued}});
+  std::erase_if(lines_, [&](const Line& each) { return each.stream == stream; });
+  asynchronous_.store(lines_.size(), std::memory_order_relaxed);
+  prune();
+}
+
+void Order::forget(BufferId buffer) {
+  if (trivial()) return;
+  const Lock lock(mutex_);
+  accesses_.forget(buffer);
+}
+
+bool Order::before(const Access& earlier, const Line* line) const noexcept {
+  if (line != nullptr && earlier.stream == line->stream) return true;
+  const Line* const other = find(earlier.stream);
+  if (other == nullptr || earlier.number <= other->ended) return true;
+  return line != nullptr && earlier.number <= known(line->clocks.back().second, earlier.stream);
+}
+
+bool Order::after_everything(const Line* line) const noexcept {
+  return std::all_of(lines_.begin(), lines_.end(), [&](const Line& other) REFRAIN_REQUIRES(mutex_) {
+    return before(Access{other.stream, other.issued, {}, {}}, line);
+  });
+}
+
+std::optional<Error> Order::conflict(const Access& work, const TouchedBytes& bytes,
+                                     const Line* line) {
+  std::optional<Error> found;
+  const auto look = [&](const BufferBinding& binding, bool writes) REFRAIN_REQUIRES(mutex_) {
+    // Two that read the same bytes do not conflict.
+    accesses_.each(
+        binding, writes,
+        [&](ByteRange both, const Access& earlier, bool wrote) REFRAIN_REQUIRES(mutex_) {
+          if (before(earlier, line)) return false;
+          const std::string theirs = std::to_string(earlier.stream.number);
+          found.emplace(
+              ErrorKind::unordered,
+              "Bytes " + text(both) + " of " + quote(table_.name_of(binding.buffer)) + " are " +
+                  (writes ? "written" : "read") + " by " + called(work) + ", and " +
+                  called(earlier) + ", which " + (wrote ? "writes" : "reads") +
+                  " them, may still run: no event and no sync puts one after the other. (Record an "
+                  "event on stream " +
+                  theirs + " after its work, and let stream " + std::to_string(work.stream.number) +
+                  " wait on that; or sync stream " + theirs + ".)");
+          return true;
+        });
+  };
+  for (const BufferBinding& read : bytes.reads) {
+    if (!found) look(read, false);
+  }
+  for (const BufferBinding& write : bytes.writes) {
+    if (!found) look(write, true);
+  }
+  return found;
+}
+
+std::optional<Error> Order::issue(const Access& work,
+                                  const std::shared_ptr<const TouchedBytes>& bytes) {
+  const Lock lock(mutex_);
+  Line* const line = find(work.stream);
+  if (!after_everything(line)) {
+    sort_in();
+    if (std::optional<Error> refused = conflict(work, *bytes, line)) return refused;
+  }
+  if (line == nullptr) return std::nullopt;  // it has ended when the call is back
+  // The same lists again: whoever comes after this comes after the time before, too.
+  std::erase_if(log_, [&](const Logged& each) {
+    return each.bytes == bytes && each.work.stream == work.stream;
+  });
+  log_.push_back({work, bytes});
+  log_.back().work.number = ++line->issued;
+  if (log_.size() > kMostLogged) sort_in();
+  return std::nullopt;
+}
+
+Order::Clock Order::point(StreamId stream) const {
+  const Lock lock(mutex_);
+  const Line* const line = find(stream);
+  if (line == nullptr) return {};
+  Clock point = line->clocks.back().second;
+  point[stream] = line->issued;
+  return point;
+}
+
+void Order::wait(StreamId stream, const Clock& point) {
+  const Lock lock(mutex_);
+  Line* const line = find(stream);
+  if (line == nullptr) {
+    has_ended(point);
+    prune();
+    return;
+  }
+  Clock next = line->clocks.back().second;
+  learn(next, point);
+  if (next == line->clocks.back().second) return;
+  for (auto each = next.begin(); each != next.end();) {
+    each = find(each->first) == nullptr ? next.erase(each) : each + 1;
+  }
+  line->clocks.emplace_back(line->issued + 1, std::move(next));
+}
+
+void Order::raise(StreamId stream, std::uint64_t number) noexcept {
+  Line* const line = find(stream);
+  if (line == nullptr || number <= line->ended) return;
+  line->ended = number;
+  while (line->clocks.size() > 1 && line->clocks[1].first <= number) line->clocks.pop_front();
+}
+
+void Order::has_ended(const Clock& point) {
+  for (const auto& [stream, number] : point) {
+    const Line* const line = find(stream);
+    if (line == nullptr || number <= line->ended) continue;
+    // What came before it has ended as well.
+    Clock earlier;
+    for (const auto& [from, clock] : line->clocks) {
+      if (from <= number) earlier = clock;
+    }
+    for (const auto& [other, count] : earlier) raise(other, count);
+    raise(stream, number);
+  }
+}
+
+void Order::ended(const Clock& point) {
+  const Lock lock(mutex_);
+  has_ended(point);
+  prune();
+}
+
+void Order::ended(std::span<const BufferBinding> bindings, bool readers) {
+  if (trivial()) return;
+  const Lock lock(mutex_);
+  if (after_everything(nullptr)) return;
+  Clock point;
+  for (const BufferBinding& binding : bindings) {
+    accesses_.each(binding, readers, [&](ByteRange, const Access& access, bool) {
+      learn(point, {{access.stream, access.number}});
+      return false;
+    });
+  }
+  for (const Logged& each : log_) {
+    if (overlap(each.bytes->writes, bindings) ||
+        (readers && overlap(each.bytes->reads, bindings))) {
+      learn(point, {{each.work.stream, each.work.number}});
+    }
+  }
+  has_ended(point);
+  prune();
+}
+
+void Order::prune() {
+  std::erase_if(log_, [&](const Logged& each)
+                          REFRAIN_REQUIRES(mutex_) { return before(each.work, nullptr); });
+  if (after_everything(nullptr)) accesses_.clear();
+}
+
+void Order::sort_in() {
+  for (const Logged& each : log_) {
+    if (before(each.work, nullptr)) continue;
+    for (const BufferBinding& read : each.bytes->reads) {
+      if (table_.owner_of(read.buffer) != nullptr) accesses_.read(read, each.work);
+    }
+    for (const BufferBinding& write : each.bytes->writes) {
+      if (table_.owner_of(write.buffer) != nullptr) accesses_.write(write, each.work);
+    }
+  }
+  log_.clear();
+}
+
+}  // namespace refrain
