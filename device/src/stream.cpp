@@ -495,9 +495,9 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
                                        (*from)->address() + source.range.begin);
 }
 
-FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads,
-                                    FailureId beneath) noexcept {
-  return core_->device->table().read_failure(core_->show, reads, beneath);
+FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads, FailureId beneath,
+                                    FailureTable::Version seen) noexcept {
+  return core_->device->table().read_failure(core_->show, reads, beneath, seen);
 }
 
 Result<void> Stream::run(Executable& executable, OpenScope& scope, WorkTerms terms) {

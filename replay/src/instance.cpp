@@ -116,6 +116,9 @@ void InstanceBody::list_bindings() {
   }
   plan->device->table().unreserve(std::exchange(reserved, listed.writes.size()));
   plan->device->table().reserve(reserved);
+  plan->device->table().watch(listed.reads);
+  plan->device->table().watch(listed.writes);
+  seen_bare = 0;
   touched = std::make_shared<const TouchedBytes>(std::move(listed));
 }
 
@@ -205,11 +208,15 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
                    ordered.error(), where);
     return std::move(ordered).error();
   }
+  FailureTable& table = body.plan->device->table();
+  if (!table.still_bare(body.seen_bare))
+    body.seen_bare = table.seen_bare(bytes->reads, bytes->writes);
   std::span<const BufferBinding> looked_at;
   if (options.check_inputs) {
     looked_at = bytes->reads;
     const FailureId beneath = body.recording ? body.recording->mark : FailureId{};
-    if (const FoundFailure found = stream.inputs_failure(looked_at, beneath)) {
+    // P5: what carried nothing last time, and has not begun to, is not walked.
+    if (const FoundFailure found = stream.inputs_failure(looked_at, beneath, body.seen_bare)) {
       // P2, K4: the listener, then the data; no scope opens. States keep what they carry.
       stream.on_failure(stream.id(), found.error());
       Skip skip{body.plan->name, stream.id(), where, found.needed(), {}, 0};
@@ -222,7 +229,7 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   // P1: a failure to run claims all of it, a clean run releases all of it.
   auto scope =
       ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(bytes->writes), where,
-                                 ReplayTerms{looked_at, bytes->unrun_writes});
+                                 ReplayTerms{looked_at, bytes->unrun_writes, body.seen_bare});
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     // Held back only for what was looked at.
     WorkTerms terms{body_, body.plan->advice, options.check_inputs ? bytes : nullptr};

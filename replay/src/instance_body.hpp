@@ -79,7 +79,8 @@ struct InstanceBody {
   std::vector<RegionMemory> memory;  // one a region
   std::unique_ptr<Executable> executable;
   std::shared_ptr<const TouchedBytes> touched;  // of the memory above; null while not listed
-  std::size_t reserved = 0;                   // bindings for which the table keeps room
+  FailureTable::Version seen_bare = 0;  // when the bytes of `touched` last carried nothing (P5)
+  std::size_t reserved = 0;             // bindings for which the table keeps room
   std::uint64_t replays = 0;
   std::shared_ptr<Recording::Body> recording;  // whose memory this is, if it is
   std::atomic<bool> busy{false};

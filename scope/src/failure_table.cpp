@@ -145,7 +145,7 @@ BufferId FailureTable::add(std::string name, std::uint64_t size, void* owner, bo
   if (unwritten && size != 0) {
     FailureRecord& record =
         records_.mint(Error(ErrorKind::unwritten), KernelId{}, StreamId{}, Where{});
-    made.claims.put({0, size}, {&record}, context());
+    put(made, {0, size}, {&record});
     top_up();  // what scopes that are open may need to end
   }
   return BufferId{device_, number, made.last_generation};
@@ -155,10 +155,11 @@ void FailureTable::remove(BufferId buffer) noexcept {
   const Hold hold(*this);
   Slot* const gone = slot(buffer);
   if (gone == nullptr) return;
-  gone->claims.erase(kAllBytes, context());  // M4
+  erase(*gone, kAllBytes);  // M4
   gone->generation.store(0, std::memory_order_release);
   gone->owner.store(nullptr, std::memory_order_release);
   gone->name.clear();
+  gone->watched = false;
   free_slots_.push_back(buffer.slot);
 }
 
@@ -198,7 +199,42 @@ void FailureTable::unreserve(std::size_t bindings) noexcept {
   reserved_bindings_ -= bindings;
 }
 
+void FailureTable::put(Slot& target, ByteRange range, Claim claim) noexcept {
+  target.claims.put(range, claim, context());
+  if (target.carries.load(std::memory_order_relaxed) || target.claims.empty()) return;
+  // In this order: whoever has read the new version finds the buffer's flag set.
+  target.carries.store(true, std::memory_order_seq_cst);
+  if (target.watched) watched_version_.fetch_add(1, std::memory_order_seq_cst);
+}
+
+void FailureTable::erase(Slot& target, ByteRange range) noexcept {
+  target.claims.erase(range, context());
+  if (target.claims.empty()) target.carries.store(false, std::memory_order_seq_cst);
+}
+
+bool FailureTable::bare(std::span<const BufferBinding> bindings) const noexcept {
+  for (const BufferBinding& binding : bindings) {
+    const Slot* const found = slot(binding.buffer);
+    if (found != nullptr && found->carries.load(std::memory_order_seq_cst)) return false;
+  }
+  return true;
+}
+
+void FailureTable::watch(std::span<const BufferBinding> bindings) {
+  const Lock lock(mutex_);
+  for (const BufferBinding& binding : bindings) {
+    if (Slot* const found = slot(binding.buffer)) found->watched = true;
+  }
+}
+
+FailureTable::Version FailureTable::seen_bare(
+    std::span<const BufferBinding> reads, std::span<const BufferBinding> writes) const noexcept {
+  const Version version(watched_version_.load(std::memory_order_seq_cst));  // before the flags
+  return bare(reads) && bare(writes) ? version : Version{};
+}
+
 void FailureTable::top_up() noexcept {
+  short_.store(false, std::memory_order_relaxed);
   // Each claimed range can split one segment at either end and takes one itself. Failures: every
   // stream's innermost scope and some that nest; a nested one tops up again as it opens.
   segments_.reserve(3 * reserved_bindings_ + 8);
@@ -212,18 +248,19 @@ void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
   FailureRecord& record =
       records_.mint(Error(ErrorKind::torn_down), scope.kernel, show.stream_, scope.where);
   records_.retain(&record);  // the scope's own, until it settles
+  short_.store(true, std::memory_order_relaxed);
   record.provisional = true;
   scope.provisional = &record;
   records_.retain(bad);  // what carries it may be just the bytes that are claimed now
   for (const BufferBinding& binding : scope.writes) {
     if (Slot* const found = slot(binding.buffer)) {
-      found->claims.put(binding.range, {&record, nullptr}, context());  // O6
+      put(*found, binding.range, {&record, nullptr});  // O6
     }
   }
   if (bad == nullptr) return;
   for (const BufferBinding& binding : scope.unrun_writes) {
     if (Slot* const found = slot(binding.buffer)) {
-      found->claims.put(binding.range, {bad, nullptr}, context());
+      put(*found, binding.range, {bad, nullptr});
     }
   }
   records_.release(bad);
@@ -250,7 +287,7 @@ void FailureTable::release_what_stays(OpenScope& scope) noexcept {
         carried = at;
         return claim.failure == scope.provisional && !claim.passed_on;
       })) {
-        target->claims.erase(carried, context());
+        erase(*target, carried);
         restore(scope.parent, binding.buffer, carried);
         part.begin = carried.end;
       }
@@ -271,8 +308,8 @@ void FailureTable::look(ScopeShow& show) noexcept {
 }
 
 FoundFailure FailureTable::read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
-                                        FailureId beneath) noexcept {
-  if (records_.live() == 0 && !show.inside()) return {};
+                                        FailureId beneath, Version seen) noexcept {
+  if (!show.inside() && (still_bare(seen) || bare(reads))) return {};
   const Hold hold(*this);
   look(show);  // O6: nested work sees the provisional of the scope it is in
   for (const BufferBinding& read : reads) {  // O4: in argument order
@@ -314,7 +351,9 @@ void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
   const std::uintptr_t outer = show.current_.load(std::memory_order_relaxed);
   if (outer == 0) {
     show.current_.exchange(ScopeShow::bits(&scope), std::memory_order_seq_cst);
-    if (records_.live() == 0) return;
+    const bool quiet =
+        !following_.load(std::memory_order_seq_cst) && !short_.load(std::memory_order_relaxed);
+    if (quiet && (still_bare(scope.seen_bare) || (bare(scope.reads) && bare(scope.writes)))) return;
     const Hold hold(*this);
     top_up();
     look(show);  // O6: replaces what the write set carried
@@ -337,7 +376,7 @@ void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
   const Claim claim{&record, nullptr, record.provisional};
   for (const BufferBinding& binding : writes) {
     if (Slot* const target = slot(binding.buffer)) {
-      target->claims.put(binding.range, claim, context());  // K1, K2
+      put(*target, binding.range, claim);  // K1, K2
     }
   }
 }
@@ -352,7 +391,7 @@ void FailureTable::restore(OpenScope* scope, BufferId buffer, ByteRange part) no
   }
   for (const BufferBinding& binding : scope->writes) {
     if (binding.buffer != buffer) continue;
-    slot(buffer)->claims.put(intersection(binding.range, part), {claimed, nullptr}, context());
+    put(*slot(buffer), intersection(binding.range, part), {claimed, nullptr});
   }
 }
 
@@ -387,7 +426,7 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
         part = at;
         return claim.failure == provisional && !claim.passed_on;
       })) {
-        target->claims.erase(part, context());
+        erase(*target, part);
         restore(scope.parent, binding.buffer, part);  // E9
         rest.begin = part.end;
       }
@@ -455,7 +494,7 @@ FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error&
         beneath = claim;
         return true;
       });
-      target->claims.put(part, {beneath.failure, &record}, context());  // C18
+      put(*target, part, {beneath.failure, &record});  // C18
       rest.begin = part.end;
     }
   }
@@ -470,7 +509,8 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
                                    const LateWalk& walk) {
   const Hold hold(*this);
   top_up();
-  // Counted before anybody is looked at: see the head of the file.
+  // Said before anybody is looked at: see the head of the file.
+  following_.store(true, std::memory_order_seq_cst);
   FailureRecord& record = records_.mint(error, kernel, stream, where);
   records_.retain(&record);
   std::vector<Open> open;
@@ -499,13 +539,14 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
         const bool free =
             claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten ||
             std::count(late.overruled_.begin(), late.overruled_.end(), claim.failure) != 0;
-        if (free) target->claims.put(part, {&record, claim.mark}, context());
+        if (free) put(*target, part, {&record, claim.mark});
         rest.begin = part.end;
       }
     }
   }
   const FailureId id = record.id;
   records_.release(&record);
+  following_.store(false, std::memory_order_seq_cst);
   top_up();
   return id;
 }

@@ -157,7 +157,7 @@ void Overlay::refuse(const Error& error, Where where) noexcept {
       entry.claims.any(fresh, [&](ByteRange part, const Claim& claim) {
         const bool own = claim.failure != nullptr && !open(claim.failure);
         FailureRecord* const carried = own ? claim.failure : &refused;
-        target->claims.put(part, {carried, nullptr}, {table_.segments_, table_.records_});
+        table_.put(*target, part, {carried, nullptr});
         return false;
       });
     }

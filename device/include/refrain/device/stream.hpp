@@ -213,8 +213,9 @@ class Stream {
   /// Runs an executable as the body of `scope`, which is open.
   Result<void> run(Executable& executable, OpenScope& scope, WorkTerms terms);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
-  [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads,
-                                            FailureId beneath) noexcept;
+  /// They carried nothing when they were last `seen` so, if at all (P5).
+  [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads, FailureId beneath,
+                                            FailureTable::Version seen) noexcept;
   /// Refuses with "`call` is refused in a window" while one is open (C12).
   [[nodiscard]] Result<void> outside_window(const char* call) const;
 

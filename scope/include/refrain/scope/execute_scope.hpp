@@ -62,6 +62,8 @@ struct ReplayTerms {
   /// Those of its writes that are bad should it be held back before it has begun; without a value
   /// all of them.
   std::optional<std::span<const BufferBinding>> unrun_writes{};
+  /// When its bytes were last seen to carry nothing (P5).
+  FailureTable::Version seen_bare = 0;
 };
 
 /// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
@@ -147,6 +149,7 @@ class [[nodiscard]] ExecuteScope {
     scope_.reads = terms.looked_at;
     scope_.writes = writes_.bindings();
     scope_.unrun_writes = terms.unrun_writes.value_or(scope_.writes);
+    scope_.seen_bare = terms.seen_bare;
     scope_.kernel = kernel;
     scope_.where = where;
     if (!found) {

@@ -1,12 +1,12 @@
 // What is known to be bad on one device: claims per byte range, the failures they point at, and
 // the scopes that are open. One per device, shared by its streams.
 //
-// What must stay true: with nothing wrong, opening and settling a scope touch one cache line of
-// their own stream and one counter that nobody writes. An open scope is only *shown*, by a
-// pointer; its provisional claim is put into the table when somebody looks, and never otherwise.
-// A launch and a failure that is found late meet at that pointer: the launch shows its scope and
-// then reads the counter, the failure counts itself and then looks at the pointers, so at least
-// one of the two sees the other.
+// What must stay true: where nothing is wrong with the bytes that it uses, opening and settling a
+// scope touch one cache line of their own stream and a flag a buffer that nobody writes. An open
+// scope is only *shown*, by a pointer; its provisional claim is put into the table when somebody
+// looks, and never otherwise. A launch and a failure that is found late meet at that pointer: the
+// launch shows its scope and then asks whether a failure is being followed, the failure says so and
+// then looks at the pointers, so at least one of the two sees the other.
 #pragma once
 
 #include <array>
@@ -41,6 +41,8 @@ struct OpenScope {
   std::size_t recorded_before = 0;       ///< What the window answered to `entered`.
   /// The number of a failure that reached its inputs after they were looked at (E10); 0 for none.
   std::atomic<std::uint64_t> poisoned{0};
+  /// When its reads and writes were last seen to carry nothing (P5); none for most work.
+  std::uint64_t seen_bare = 0;
   /// The first piece of asynchronous work that was issued in its body; 0 for none. Written and
   /// read under the mutex of its stream's ledger.
   std::uint64_t issued_from = 0;
@@ -170,12 +172,28 @@ class FailureTable {
   // The four of a FailureStore (see execute_scope.hpp), for a stream outside a window.
 
   /// The first failure among `reads`, in order (O4). A mark that is `beneath` is looked under.
+  /// With `seen`, when they were last seen to carry nothing, they may not have to be walked (P5).
   FoundFailure read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
-                            FailureId beneath = {}) noexcept;
+                            FailureId beneath = {}, std::uint64_t seen = 0) noexcept;
   void enter_write(ScopeShow& show, OpenScope& scope) noexcept;
   void propagate(const FoundFailure& found, const Skip& skip,
                  std::span<const BufferBinding> writes) noexcept;
   void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
+
+  // For those who use the same bytes again and again (P5).
+
+  /// A moment at which nobody's watched bytes had begun to carry anything since the one before;
+  /// zero is none.
+  using Version = std::uint64_t;
+  /// From now on a buffer of `bindings` that starts to carry something moves the version on.
+  void watch(std::span<const BufferBinding> bindings);
+  /// Now, if no buffer of these, all watched, carries anything; else none.
+  [[nodiscard]] Version seen_bare(std::span<const BufferBinding> reads,
+                                  std::span<const BufferBinding> writes) const noexcept;
+  /// Whether they carry nothing still.
+  [[nodiscard]] bool still_bare(Version seen) const noexcept {
+    return seen != 0 && seen == watched_version_.load(std::memory_order_seq_cst);
+  }
 
   // Questions.
 
@@ -236,7 +254,9 @@ class FailureTable {
     std::uint64_t last_generation = 0;
     std::atomic<void*> owner{nullptr};
     std::string name;
-    ClaimRanges claims;
+    ClaimRanges claims;                // changed by `put` and `erase` of the table alone
+    std::atomic<bool> carries{false};  // whether there are any
+    bool watched = false;
   };
   class Draft;
   static constexpr std::size_t kChunk = 1024;
@@ -244,6 +264,9 @@ class FailureTable {
 
   ClaimRanges::Context context() noexcept REFRAIN_REQUIRES(mutex_) { return {segments_, records_}; }
   [[nodiscard]] Slot* slot(BufferId buffer) const noexcept;
+  void put(Slot& target, ByteRange range, Claim claim) noexcept REFRAIN_REQUIRES(mutex_);
+  void erase(Slot& target, ByteRange range) noexcept REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] bool bare(std::span<const BufferBinding> bindings) const noexcept;
   void top_up() noexcept REFRAIN_REQUIRES(mutex_);
   /// Claims what `scope` writes: for a failure that has reached its inputs since they were looked
   /// at (E10), or else with its provisional.
@@ -260,6 +283,9 @@ class FailureTable {
   [[nodiscard]] std::string carriers(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
 
   const std::uint32_t device_;
+  std::atomic<bool> following_{false};  // whether a failure is being followed (E10)
+  std::atomic<bool> short_{false};      // whether room that was kept for exits has been used
+  std::atomic<Version> watched_version_{1};
   mutable Mutex mutex_;
   // Declared before the slots: their claims give segments and failures back.
   FailureRecords records_;
