@@ -1,6 +1,7 @@
 #include "refrain/device/accesses.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace refrain {
@@ -12,6 +13,71 @@ bool overlap(std::span<const BufferBinding> some, std::span<const BufferBinding>
     }
   }
   return false;
+}
+
+void TouchedBytes::will_come_again() {
+  static std::atomic<std::uint64_t> last{0};
+  number = ++last;
+  for (const BufferBinding& read : reads) by_buffer.push_back({read, false});
+  for (const BufferBinding& write : writes) by_buffer.push_back({write, true});
+  std::sort(by_buffer.begin(), by_buffer.end(), [](const Touch& one, const Touch& other) {
+    return one.bytes.buffer < other.bytes.buffer;
+  });
+}
+
+namespace {
+
+/// What of `all` uses `bytes` and conflicts with it.
+const TouchedBytes::Touch* meeting(const TouchedBytes& all, const BufferBinding& bytes,
+                                   bool writes) {
+  const auto meets = [&](const TouchedBytes::Touch& each) {
+    return each.bytes.range.overlaps(bytes.range) && (writes || each.write);
+  };
+  auto at = std::lower_bound(
+      all.by_buffer.begin(), all.by_buffer.end(), bytes.buffer,
+      [](const TouchedBytes::Touch& each, BufferId buffer) { return each.bytes.buffer < buffer; });
+  for (; at != all.by_buffer.end() && at->bytes.buffer == bytes.buffer; ++at) {
+    if (meets(*at)) return &*at;
+  }
+  return nullptr;
+}
+
+std::optional<Conflict> plain_conflict(const TouchedBytes& first, const TouchedBytes& second) {
+  const auto look = [](const auto& ones, const auto& others, bool first_writes,
+                       bool second_writes) -> std::optional<Conflict> {
+    for (const BufferBinding& one : ones) {
+      for (const BufferBinding& other : others) {
+        const ByteRange both = intersection(one.range, other.range);
+        if (one.buffer != other.buffer || both.empty()) continue;
+        return Conflict{{one.buffer, both}, first_writes, second_writes};
+      }
+    }
+    return std::nullopt;
+  };
+  if (auto found = look(first.reads, second.writes, false, true)) return found;
+  if (auto found = look(first.writes, second.writes, true, true)) return found;
+  return look(first.writes, second.reads, true, false);
+}
+
+}  // namespace
+
+std::optional<Conflict> conflict(const TouchedBytes& first, const TouchedBytes& second) {
+  if (first.number == 0 && second.number == 0) return plain_conflict(first, second);
+  const std::size_t one = first.reads.size() + first.writes.size();
+  const std::size_t other = second.reads.size() + second.writes.size();
+  const bool turned = first.number != 0 && (second.number == 0 || other < one);
+  const TouchedBytes& walked = turned ? second : first;
+  const TouchedBytes& asked = turned ? first : second;
+  for (const bool writes : {false, true}) {
+    for (const BufferBinding& bytes : writes ? walked.writes : walked.reads) {
+      const TouchedBytes::Touch* const met = meeting(asked, bytes, writes);
+      if (met == nullptr) continue;
+      return Conflict{{bytes.buffer, intersection(bytes.range, met->bytes.range)},
+                      turned ? met->write : writes,
+                      turned ? writes : met->write};
+    }
+  }
+  return std::nullopt;
 }
 
 std::size_t Accesses::cut(Stretches& stretches, ByteRange range) {

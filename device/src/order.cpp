@@ -12,6 +12,8 @@ namespace {
 /// More than this are sorted in, so that a stream which nobody waits for keeps what it touched and
 /// not what it did.
 constexpr std::size_t kMostLogged = 64;
+/// As many instances as that on as many streams know of each other that they do not conflict.
+constexpr std::size_t kMostHarmless = 4096;
 
 void learn(Order::Clock& clock, const Order::Clock& other) {
   for (const auto& [stream, number] : other) {
@@ -79,28 +81,48 @@ bool Order::after_everything(const Line* line) const noexcept {
   });
 }
 
-std::optional<Error> Order::conflict(const Access& work, const TouchedBytes& bytes,
-                                     const Line* line) {
+Error Order::unordered(const Access& work, bool writes, const Access& earlier, bool wrote,
+                       const BufferBinding& bytes) const {
+  const std::string theirs = std::to_string(earlier.stream.number);
+  return Error(ErrorKind::unordered,
+               "Bytes " + text(bytes.range) + " of " + quote(table_.name_of(bytes.buffer)) +
+                   " are " + (writes ? "written" : "read") + " by " + called(work) + ", and " +
+                   called(earlier) + ", which " + (wrote ? "writes" : "reads") +
+                   " them, may still run: no event and no sync puts one after the other. (Record "
+                   "an event on stream " +
+                   theirs + " after its work, and let stream " +
+                   std::to_string(work.stream.number) + " wait on that; or sync stream " + theirs +
+                   ".)");
+}
+
+bool Order::harmless(const TouchedBytes& one, const TouchedBytes& other) {
+  const bool kept = one.number != 0 && other.number != 0;
+  const auto pair = std::minmax(one.number, other.number);
+  if (kept && harmless_.contains(pair)) return true;
+  if (conflict(one, other)) return false;
+  if (!kept) return true;
+  if (harmless_.size() == kMostHarmless) harmless_.clear();
+  harmless_.insert(pair);
+  return true;
+}
+
+std::optional<Error> Order::race(const Access& work, const TouchedBytes& bytes, const Line* line) {
+  for (const Logged& each : log_) {
+    if (before(each.work, line) || harmless(bytes, *each.bytes)) continue;
+    const Conflict met = *conflict(bytes, *each.bytes);
+    return unordered(work, met.first_writes, each.work, met.second_writes, met.bytes);
+  }
   std::optional<Error> found;
   const auto look = [&](const BufferBinding& binding, bool writes) REFRAIN_REQUIRES(mutex_) {
     // Two that read the same bytes do not conflict.
-    accesses_.each(
-        binding, writes,
-        [&](ByteRange both, const Access& earlier, bool wrote) REFRAIN_REQUIRES(mutex_) {
-          if (before(earlier, line)) return false;
-          const std::string theirs = std::to_string(earlier.stream.number);
-          found.emplace(
-              ErrorKind::unordered,
-              "Bytes " + text(both) + " of " + quote(table_.name_of(binding.buffer)) + " are " +
-                  (writes ? "written" : "read") + " by " + called(work) + ", and " +
-                  called(earlier) + ", which " + (wrote ? "writes" : "reads") +
-                  " them, may still run: no event and no sync puts one after the other. (Record an "
-                  "event on stream " +
-                  theirs + " after its work, and let stream " + std::to_string(work.stream.number) +
-                  " wait on that; or sync stream " + theirs + ".)");
-          return true;
-        });
+    accesses_.each(binding, writes,
+                   [&](ByteRange both, const Access& earlier, bool wrote) REFRAIN_REQUIRES(mutex_) {
+                     if (before(earlier, line)) return false;
+                     found = unordered(work, writes, earlier, wrote, {binding.buffer, both});
+                     return true;
+                   });
   };
+  if (accesses_.empty()) return std::nullopt;
   for (const BufferBinding& read : bytes.reads) {
     if (!found) look(read, false);
   }
@@ -115,8 +137,7 @@ std::optional<Error> Order::issue(const Access& work,
   const Lock lock(mutex_);
   Line* const line = find(work.stream);
   if (!after_everything(line)) {
-    sort_in();
-    if (std::optional<Error> refused = conflict(work, *bytes, line)) return refused;
+    if (std::optional<Error> refused = race(work, *bytes, line)) return refused;
   }
   if (line == nullptr) return std::nullopt;  // it has ended when the call is back
   // The same lists again: whoever comes after this comes after the time before, too.
@@ -206,20 +227,26 @@ void Order::ended(std::span<const BufferBinding> bindings, bool readers) {
 void Order::prune() {
   std::erase_if(log_, [&](const Logged& each)
                           REFRAIN_REQUIRES(mutex_) { return before(each.work, nullptr); });
-  if (after_everything(nullptr)) accesses_.clear();
+  for (const auto& [stream, number] : sorted_in_) {
+    if (!before(Access{stream, number, {}, {}}, nullptr)) return;
+  }
+  accesses_.clear();
+  sorted_in_.clear();
 }
 
 void Order::sort_in() {
-  for (const Logged& each : log_) {
-    if (before(each.work, nullptr)) continue;
+  prune();
+  std::erase_if(log_, [&](const Logged& each) REFRAIN_REQUIRES(mutex_) {
+    if (each.bytes->number != 0) return false;
     for (const BufferBinding& read : each.bytes->reads) {
       if (table_.owner_of(read.buffer) != nullptr) accesses_.read(read, each.work);
     }
     for (const BufferBinding& write : each.bytes->writes) {
       if (table_.owner_of(write.buffer) != nullptr) accesses_.write(write, each.work);
     }
-  }
-  log_.clear();
+    learn(sorted_in_, {{each.work.stream, each.work.number}});
+    return true;
+  });
 }
 
 }  // namespace refrain

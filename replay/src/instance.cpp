@@ -119,6 +119,7 @@ void InstanceBody::list_bindings() {
   plan->device->table().watch(listed.reads);
   plan->device->table().watch(listed.writes);
   seen_bare = 0;
+  listed.will_come_again();
   touched = std::make_shared<const TouchedBytes>(std::move(listed));
 }
 

@@ -355,8 +355,11 @@ TEST_CASE("E11: the clocks agree with a drawing of all work, whatever is issued 
         std::shared_ptr<const TouchedBytes> bytes;
         if (!again.empty() && pick(3) == 0) bytes = again[pick(again.size())];
         if (bytes == nullptr) {
-          bytes = std::make_shared<const TouchedBytes>(TouchedBytes{some(), some(), {}});
-          if (pick(4) == 0) again.push_back(bytes);
+          TouchedBytes made{some(), some(), {}};
+          const bool comes_again = pick(4) == 0;
+          if (comes_again) made.will_come_again();
+          bytes = std::make_shared<const TouchedBytes>(std::move(made));
+          if (comes_again) again.push_back(bytes);
         }
         Drawing::Work work{stream, inline_stream, bytes->reads, bytes->writes, {}};
         const bool races = drawing.races(work);

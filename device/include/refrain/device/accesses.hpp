@@ -28,7 +28,27 @@ struct TouchedBytes {
   std::vector<BufferBinding> writes;
   /// Those of `writes` that are bad when it is not run: all, but for the states of a replay (P2).
   std::vector<BufferBinding> unrun_writes;
+
+  /// Lists that come again, like those of a replay, have a number of their own and are sorted once,
+  /// so that asking about them does not walk them (P5). Called once, before they are shared.
+  void will_come_again();
+  std::uint64_t number = 0;  ///< 0 for those that do not.
+
+  struct Touch {
+    BufferBinding bytes;
+    bool write = false;
+  };
+  std::vector<Touch> by_buffer{};  ///< All of them, sorted, when they come again.
 };
+
+/// Bytes that two pieces of work both use, one of them writing.
+struct Conflict {
+  BufferBinding bytes;
+  bool first_writes = false;
+  bool second_writes = false;
+};
+[[nodiscard]] std::optional<Conflict> conflict(const TouchedBytes& first,
+                                               const TouchedBytes& second);
 
 /// Whether two lists of bytes have one in common.
 [[nodiscard]] bool overlap(std::span<const BufferBinding> some,
@@ -42,6 +62,7 @@ class Accesses {
   void write(const BufferBinding& binding, const Access& by);
   void forget(BufferId buffer) { buffers_.erase(buffer); }
   void clear() noexcept { buffers_.clear(); }
+  [[nodiscard]] bool empty() const noexcept { return buffers_.empty(); }
 
   /// Calls `visit(range, access, whether it writes)` for the last writer of each stretch of
   /// `binding`, and, with `readers`, for those that have read it since, until it answers true.

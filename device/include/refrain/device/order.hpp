@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -85,23 +86,31 @@ class Order {
   [[nodiscard]] bool before(const Access& earlier, const Line* line) const noexcept
       REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] bool after_everything(const Line* line) const noexcept REFRAIN_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<Error> conflict(const Access& work, const TouchedBytes& bytes,
-                                              const Line* line) REFRAIN_REQUIRES(mutex_);
+  /// Work that uses the same bytes and that `line` is not ordered after, as an error.
+  [[nodiscard]] std::optional<Error> race(const Access& work, const TouchedBytes& bytes,
+                                          const Line* line) REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] bool harmless(const TouchedBytes& one, const TouchedBytes& other)
+      REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] Error unordered(const Access& work, bool writes, const Access& earlier, bool wrote,
+                                const BufferBinding& bytes) const;
   void raise(StreamId stream, std::uint64_t number) noexcept REFRAIN_REQUIRES(mutex_);
   void has_ended(const Clock& point) REFRAIN_REQUIRES(mutex_);
   /// Forgets what no check can meet any more.
   void prune() REFRAIN_REQUIRES(mutex_);
-  /// Enters what is logged into `accesses_`.
+  /// Enters what is logged, but for lists that come again, into `accesses_`.
   void sort_in() REFRAIN_REQUIRES(mutex_);
 
   const FailureTable& table_;
   std::atomic<std::size_t> asynchronous_{0};
   mutable Mutex mutex_;
   std::vector<Line> lines_ REFRAIN_GUARDED_BY(mutex_);
-  // In the order of issue, and not yet in `accesses_`: with one stream, or streams that events
+  // In the order of issue, without what `accesses_` has. With one stream, or streams that events
   // order, nobody ever asks for the bytes one by one.
   std::deque<Logged> log_ REFRAIN_GUARDED_BY(mutex_);
   Accesses accesses_ REFRAIN_GUARDED_BY(mutex_);
+  Clock sorted_in_ REFRAIN_GUARDED_BY(mutex_);  // the newest work of each stream in `accesses_`
+  // Pairs of lists that come again and do not conflict.
+  std::set<std::pair<std::uint64_t, std::uint64_t>> harmless_ REFRAIN_GUARDED_BY(mutex_);
 };
 
 }  // namespace refrain
