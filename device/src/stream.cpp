@@ -307,7 +307,10 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
   if (write_streams().read_failure(reads)) {
     // The outputs carry what the extent carries, as those of any launch that lacks an input.
     return ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), where)
-        .execute([](Stream&) -> Result<void> { return {}; });
+        .execute([](Stream&) -> Result<void> {
+          // Its scope looked again, and found it mended; that was not in order with this launch.
+          return Error(ErrorKind::unordered, "The grid was written while this launch read it.");
+        });
   }
   const Result<void> got =
       core_->device->backend().read(*core_->backend, std::as_writable_bytes(std::span(read)),
