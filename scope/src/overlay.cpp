@@ -154,12 +154,13 @@ void Overlay::refuse(const Error& error, Where where) noexcept {
     FailureTable::Slot* const target = table_.slot(buffer);
     if (target == nullptr) continue;
     for (const ByteRange& fresh : entry.read_first.missing(kAllBytes)) {
-      entry.claims.any(fresh, [&](ByteRange part, const Claim& claim) {
-        const bool own = claim.failure != nullptr && !open(claim.failure);
-        FailureRecord* const carried = own ? claim.failure : &refused;
-        table_.put(*target, part, {carried, nullptr});
-        return false;
-      });
+      entry.claims.any(fresh,
+                       [&](ByteRange part, const Claim& claim) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+                         const bool own = claim.failure != nullptr && !open(claim.failure);
+                         FailureRecord* const carried = own ? claim.failure : &refused;
+                         table_.put(*target, part, {carried, nullptr});
+                         return false;
+                       });
     }
   }
   table_.records_.settle(refused);
