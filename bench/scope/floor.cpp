@@ -1,0 +1,7 @@
+#include "floor.hpp"
+
+namespace refrain::bench {
+
+void near_empty() noexcept { asm volatile(""); }
+
+}  // namespace refrain::bench
