@@ -181,14 +181,18 @@ class ReplayScope {
     for (std::size_t at = 0; at < buffers; ++at) {
       (at % 2 == 0 ? reads_ : writes_).push_back(crowd.buffers()[at].view().binding());
     }
-    crowd.device().core()->table().reserve(writes_.size());
+    table().reserve(writes_.size());
+    table().watch(reads_);
+    table().watch(writes_);
   }
 
-  void call() const {
+  void call() {
     Stream& stream = crowd_.stream(0);
-    if (stream.inputs_failure(reads_, FailureId{})) return;
+    if (!table().still_bare(seen_bare_)) seen_bare_ = table().seen_bare(reads_, writes_);
+    if (stream.inputs_failure(reads_, FailureId{}, seen_bare_)) return;
+    const std::span<const BufferBinding> unrun = writes_;
     Scope::over(stream, crowd_.name(), WriteSet::borrowed(writes_), Where::here(),
-                ReplayTerms{reads_, writes_})
+                ReplayTerms{reads_, &unrun, seen_bare_})
         .execute([](Stream&) -> Result<void> {
           near_empty();
           return {};
@@ -196,9 +200,12 @@ class ReplayScope {
   }
 
  private:
+  [[nodiscard]] FailureTable& table() const { return crowd_.device().core()->table(); }
+
   Crowd& crowd_;
   std::vector<BufferBinding> reads_;
   std::vector<BufferBinding> writes_;
+  FailureTable::Version seen_bare_ = 0;
 };
 
 void add_replay_scope(Crowd& crowd, bool claims, Crew& crew, const Extent& extent) {

@@ -157,7 +157,7 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
     const Skip skip{scope.kernel, each.stream, scope.where, {}, {}, 0};
     if (around) {
       late.overrules(scope);
-    } else if (late.passes_on(skip, scope.reads, scope.writes, scope.unrun_writes)) {
+    } else if (late.passes_on(skip, scope.reads, scope.writes, scope.unrun_writes())) {
       scope.poisoned.store(late.failure().number, std::memory_order_relaxed);
       late.overrules(scope);
     }

@@ -12,10 +12,19 @@ Ledger::Entry* Ledger::find(Ticket ticket) noexcept {
   return at < entries_.size() ? &entries_[at] : nullptr;
 }
 
-Result<Ticket> Ledger::enter(OpenScope& scope, Work work) {
-  const Lock lock(mutex_);
-  // E10: whoever follows a failure holds this mutex, so it has either marked the scope by now or
-  // will find the entry.
+Result<Ticket> Ledger::enter(ScopeShow& show, OpenScope& scope, Work work) {
+  for (;;) {
+    {
+      // E10: who follows a failure moves the count before it takes this mutex, so it has either met
+      // the scope by now or will find the entry.
+      const Lock lock(mutex_);
+      if (!device_.table().followed_since(scope)) return enter_now(scope, std::move(work));
+    }
+    device_.table().meet(show, scope);
+  }
+}
+
+Result<Ticket> Ledger::enter_now(OpenScope& scope, Work work) {
   if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
     return Error(ErrorKind::skipped, FailureId(bad));
   }

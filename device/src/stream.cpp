@@ -8,7 +8,6 @@
 #include "preserved.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
-#include "refrain/device/stream_core.hpp"
 
 namespace refrain {
 namespace {
@@ -99,18 +98,8 @@ Stream::~Stream() {
   core_->window.reset();
 }
 
-StreamId Stream::id() const noexcept { return core_->show.stream(); }
-
-DeviceCore& Stream::device() const noexcept { return *core_->device; }
-
-Window* Stream::capturing() noexcept {
-  Window* const open = window();
-  return open != nullptr && open->capturing() ? open : nullptr;
-}
-
-Window* Stream::window() const noexcept {
+Window* Stream::window_if_member() const noexcept {
   Window* const open = core_->window.get();
-  if (open == nullptr) return nullptr;
   if (open->end_if_left()) core_->device->closed(*open);
   const bool member = !open->over() && !open->members().at(core_->member).left;
   if (member) return open;
@@ -118,17 +107,9 @@ Window* Stream::window() const noexcept {
   return nullptr;
 }
 
-FailureView Stream::write_streams() noexcept {
-  Window* const window = capturing();
-  return FailureView(core_->device->table(), core_->show,
-                     window != nullptr ? &window->overlay() : nullptr);
-}
-
 void Stream::on_failure(StreamId stream, const Error& error) noexcept {
   core_->device->heard(stream, error);
 }
-
-WriteSet Stream::write_set() { return WriteSet(core_->pool); }
 
 Result<void> Stream::outside_window(const char* call) const {
   const Window* const open = window();
@@ -180,10 +161,11 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   work.where = scope.where;
   work.bytes = std::move(terms.bytes);
   if (work.bytes == nullptr) {
+    const std::span<const BufferBinding> unrun = scope.unrun_writes();
     work.bytes = std::make_shared<const TouchedBytes>(
         TouchedBytes{{scope.reads.begin(), scope.reads.end()},
                      {scope.writes.begin(), scope.writes.end()},
-                     {scope.unrun_writes.begin(), scope.unrun_writes.end()}});
+                     {unrun.begin(), unrun.end()}});
     for (const std::span<const BufferBinding> some : {scope.reads, scope.writes}) {
       for (const BufferBinding& binding : some) {
         const Result<const Allocation*> allocation = core_->device->resolve(binding);
@@ -192,7 +174,7 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
     }
   }
   if (terms.pins) work.pins.push_back(std::move(terms.pins));
-  Result<Ticket> ticket = core_->ledger->enter(scope, std::move(work));
+  Result<Ticket> ticket = core_->ledger->enter(core_->show, scope, std::move(work));
   if (!ticket.ok()) return std::move(ticket).error();
   try {
     Result<void> issued = issue(*ticket);

@@ -227,10 +227,11 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
       return Skipped{found.id()};
     }
   }
+  const std::span<const BufferBinding> unrun = bytes->unrun_writes;
   // P1: a failure to run claims all of it, a clean run releases all of it.
   auto scope =
       ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(bytes->writes), where,
-                                 ReplayTerms{looked_at, bytes->unrun_writes, body.seen_bare});
+                                 ReplayTerms{looked_at, &unrun, body.seen_bare});
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     // Held back only for what was looked at.
     WorkTerms terms{body_, body.plan->advice, options.check_inputs ? bytes : nullptr};

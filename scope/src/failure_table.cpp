@@ -58,9 +58,7 @@ FoundFailure::FoundFailure(FailureTable& table, FailureRecord& record,
   table.records_.retain(&record);
 }
 
-FoundFailure::~FoundFailure() {
-  if (record_ != nullptr) table_->release(record_);
-}
+void FoundFailure::let_go() noexcept { table_->release(record_); }
 
 bool LateClaim::passes_on(const Skip& skip, std::span<const BufferBinding> reads,
                           std::span<const BufferBinding> writes,
@@ -258,7 +256,7 @@ void FailureTable::put_into_table(ScopeShow& show, OpenScope& scope) noexcept {
     }
   }
   if (bad == nullptr) return;
-  for (const BufferBinding& binding : scope.unrun_writes) {
+  for (const BufferBinding& binding : scope.unrun_writes()) {
     if (Slot* const found = slot(binding.buffer)) {
       put(*found, binding.range, {bad, nullptr});
     }
@@ -275,7 +273,7 @@ void FailureTable::release_what_stays(OpenScope& scope) noexcept {
       // The next stretch from `rest.begin` that is wholly inside or wholly outside `unrun_writes`.
       ByteRange part = rest;
       bool unrun = false;
-      for (const BufferBinding& each : scope.unrun_writes) {
+      for (const BufferBinding& each : scope.unrun_writes()) {
         if (each.buffer != binding.buffer || !each.range.overlaps(part)) continue;
         unrun = each.range.begin <= part.begin;
         part.end = unrun ? std::min(part.end, each.range.end) : each.range.begin;
@@ -307,9 +305,8 @@ void FailureTable::look(ScopeShow& show) noexcept {
   }
 }
 
-FoundFailure FailureTable::read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
-                                        FailureId beneath, Version seen) noexcept {
-  if (!show.inside() && (still_bare(seen) || bare(reads))) return {};
+FoundFailure FailureTable::look_at(ScopeShow& show, std::span<const BufferBinding> reads,
+                                   FailureId beneath) noexcept {
   const Hold hold(*this);
   look(show);  // O6: nested work sees the provisional of the scope it is in
   for (const BufferBinding& read : reads) {  // O4: in argument order
@@ -347,24 +344,28 @@ FailureRecord* FailureTable::reached(const OpenScope& scope) const noexcept {
   return met;
 }
 
-void FailureTable::enter_write(ScopeShow& show, OpenScope& scope) noexcept {
-  const std::uintptr_t outer = show.current_.load(std::memory_order_relaxed);
-  if (outer == 0) {
-    show.current_.exchange(ScopeShow::bits(&scope), std::memory_order_seq_cst);
-    const bool quiet =
-        !following_.load(std::memory_order_seq_cst) && !short_.load(std::memory_order_relaxed);
-    if (quiet && (still_bare(scope.seen_bare) || (bare(scope.reads) && bare(scope.writes)))) return;
-    const Hold hold(*this);
-    top_up();
-    look(show);  // O6: replaces what the write set carried
-    return;
-  }
+void FailureTable::enter_looking(ScopeShow& show, OpenScope& scope, bool clean) noexcept {
+  const Hold hold(*this);
+  top_up();
+  if (clean) return;
+  look(show);  // O6: replaces what the write set carried
+  scope.follows = follows_.load(std::memory_order_relaxed);
+}
+
+void FailureTable::enter_inside(ScopeShow& show, OpenScope& scope) noexcept {
   const Hold hold(*this);
   top_up();
   look(show);  // the outer scope's claim lies beneath this one's
-  scope.parent = ScopeShow::scope(outer);
+  scope.follows = follows_.load(std::memory_order_relaxed);
+  scope.parent = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
   put_into_table(show, scope);
   show.current_.store(ScopeShow::bits(&scope) | ScopeShow::kInTable, std::memory_order_seq_cst);
+}
+
+void FailureTable::meet(ScopeShow& show, OpenScope& scope) noexcept {
+  const Hold hold(*this);
+  look(show);
+  scope.follows = follows_.load(std::memory_order_relaxed);
 }
 
 void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
@@ -395,18 +396,22 @@ void FailureTable::restore(OpenScope* scope, BufferId buffer, ByteRange part) no
   }
 }
 
-void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
-  std::uintptr_t shown = ScopeShow::bits(&scope);
-  if (error == nullptr && show.current_.compare_exchange_strong(shown, 0)) {
-    return;  // E1: nobody looked, so there is nothing to release
-  }
+void FailureTable::settle(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
   const Hold hold(*this);
   if (error != nullptr) look(show);  // what the body failed to write is claimed from here on
+  release_provisional(scope, error);
+  leave(show, scope);
+}
+
+void FailureTable::settle_missed(ScopeShow& show, OpenScope& scope) noexcept {
+  const Hold hold(*this);
+  put_into_table(show, scope);
+  release_provisional(scope, nullptr);
+}
+
+void FailureTable::release_provisional(OpenScope& scope, const Error* error) noexcept {
   FailureRecord* const provisional = scope.provisional;
-  if (provisional == nullptr) {  // O7: it writes nothing
-    leave(show, scope);
-    return;
-  }
+  if (provisional == nullptr) return;  // O7: it writes nothing
   if (error != nullptr) {
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
@@ -439,7 +444,6 @@ void FailureTable::exit_write(ScopeShow& show, OpenScope& scope, const Error* er
   provisional->provisional = false;
   scope.provisional = nullptr;
   records_.release(provisional);  // E8: gone, unless something carries it
-  leave(show, scope);
 }
 
 void FailureTable::leave(ScopeShow& show, OpenScope& scope) noexcept {
@@ -509,8 +513,8 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
                                    const LateWalk& walk) {
   const Hold hold(*this);
   top_up();
-  // Said before anybody is looked at: see the head of the file.
-  following_.store(true, std::memory_order_seq_cst);
+  // Counted before anybody is looked at: see the head of the header.
+  follows_.fetch_add(1, std::memory_order_seq_cst);
   FailureRecord& record = records_.mint(error, kernel, stream, where);
   records_.retain(&record);
   std::vector<Open> open;
@@ -546,7 +550,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
   }
   const FailureId id = record.id;
   records_.release(&record);
-  following_.store(false, std::memory_order_seq_cst);
+  follows_.fetch_add(1, std::memory_order_seq_cst);
   top_up();
   return id;
 }

@@ -6,33 +6,21 @@ namespace refrain {
 
 WriteSetPool::~WriteSetPool() { table_.unreserve(reserved_); }
 
-WriteSetPool::Storage* WriteSetPool::take() {
-  if (idle_.empty()) {
-    all_.push_back(std::make_unique<Storage>());
-    idle_.reserve(all_.size());
-    grown(all_.back()->capacity());
-    return all_.back().get();
-  }
-  Storage* const storage = idle_.back();
-  idle_.pop_back();
-  return storage;
+WriteSetPool::Storage* WriteSetPool::make() {
+  all_.push_back(std::make_unique<Storage>());
+  grown(all_.back()->bindings.capacity());
+  return all_.back().get();
 }
 
-void WriteSetPool::give_back(Storage* storage) noexcept {
-  storage->clear();
-  idle_.push_back(storage);
+std::size_t WriteSetPool::idle() const noexcept {
+  std::size_t count = 0;
+  for (const Storage* each = idle_; each != nullptr; each = each->next_idle) ++count;
+  return count;
 }
 
 void WriteSetPool::grown(std::size_t added) {
   reserved_ += added;
   table_.reserve(added);
-}
-
-void WriteSet::add(const BufferBinding& binding) {
-  if (binding.range.empty()) return;
-  const std::size_t before = storage_->capacity();
-  storage_->push_back(binding);
-  if (storage_->capacity() != before) pool_->grown(storage_->capacity() - before);
 }
 
 }  // namespace refrain

@@ -264,14 +264,14 @@ TEST_CASE_FIXTURE(Scopes, "E10: a failure between looking at the inputs and open
   SUBCASE("outermost") {
     root = ledger.fails_late(table, 0, "late");
     Scope::over(stream, intern_kernel_name("replay"), stream.writes(Bindings{bytes(y, 0, 16)}),
-                at_line(12), ReplayTerms{reads, {}})
+                at_line(12), ReplayTerms{reads})
         .execute(succeeds);
   }
   SUBCASE("in another scope's body") {
     over(stream, {bytes(y, 8, 16)}).execute([&](ScopeServer& inside) -> Result<void> {
       root = ledger.fails_late(table, 0, "late");
       Scope::over(inside, intern_kernel_name("replay"), stream.writes(Bindings{bytes(y, 0, 16)}),
-                  at_line(12), ReplayTerms{reads, {}})
+                  at_line(12), ReplayTerms{reads})
           .execute(succeeds);
       return {};
     });
@@ -345,14 +345,15 @@ TEST_CASE_FIXTURE(Scopes, "E10, P2: a replay that is held back leaves its states
   const BufferId x = buffer("x");
   const BufferId y = buffer("y");
   const Bindings reads{bytes(x, 0, 4)};
-  const Bindings fresh{bytes(y, 0, 4), bytes(y, 8, 12)};  // the rest of y is state
+  const Bindings fresh_list{bytes(y, 0, 4), bytes(y, 8, 12)};  // the rest of y is state
+  const std::span<const BufferBinding> fresh = fresh_list;
   FailureId root;
   const auto fails = [&] {
     root = table.claim_late(broken("late"), {}, StreamId(7), {}, Bindings{bytes(x, 0, 16)},
                             [](LateClaim& late, std::span<const FailureTable::Open> open) {
                               for (const FailureTable::Open& each : open) {
                                 if (late.passes_on({}, each.scope->reads, each.scope->writes,
-                                                   each.scope->unrun_writes)) {
+                                                   each.scope->unrun_writes())) {
                                   each.scope->poisoned = late.failure().number;
                                   late.overrules(*each.scope);
                                 }
@@ -362,7 +363,7 @@ TEST_CASE_FIXTURE(Scopes, "E10, P2: a replay that is held back leaves its states
   const auto replay = [&](auto body) {
     return Scope::over(stream, intern_kernel_name("replay"),
                        stream.writes(Bindings{bytes(y, 0, 16)}), at_line(12),
-                       ReplayTerms{reads, fresh})
+                       ReplayTerms{reads, &fresh})
         .execute(body);
   };
   std::size_t told = 0;

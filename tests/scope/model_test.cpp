@@ -274,7 +274,7 @@ class Trial {
       return reads_something && !replay ? Scope::launching(server, kernel, opened.model.reads,
                                                            std::move(writes), at_line(1))
                                         : Scope::over(server, kernel, std::move(writes), at_line(1),
-                                                      ReplayTerms{opened.model.reads, {}});
+                                                      ReplayTerms{opened.model.reads});
     });
     opened.model.shown = &opened.scope->shown();
     opened.skipped = met != 0;

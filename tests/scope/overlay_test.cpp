@@ -321,7 +321,7 @@ TEST_CASE_FIXTURE(WindowScopes, "C11: what a refused window claims is a failure 
   CHECK(launching(outside, {bytes(y, 0, 16)}, {bytes(z, 0, 8)}).execute(succeeds).skipped());
   const Bindings reads{bytes(y, 0, 4)};
   Scope::over(outside, intern_kernel_name("late"), outside.writes(Bindings{bytes(z, 8, 16)}),
-              at_line(23), ReplayTerms{reads, {}})
+              at_line(23), ReplayTerms{reads})
       .execute(succeeds);
   CHECK(carried(bytes(z, 0, 8)).message() == "inside");
   CHECK(carried(bytes(z, 8, 16)).message() == "inside");

@@ -66,7 +66,8 @@ class Allocation {
 };
 
 /// Elements of a buffer. Owns nothing; cheap to copy. Once its buffer is gone it is refused (M6); a
-/// buffer that goes while another thread is inside a call with its view is a race, as of any object.
+/// buffer that goes while another thread is inside a call with its view is a race, as of any
+/// object.
 template <class T>
 class View {
  public:

@@ -31,8 +31,8 @@ class Ledger;
 using FailureListener = std::function<void(StreamId, const Error&)>;
 
 struct DeviceOptions {
-  /// Whether reading bytes that nobody wrote fails (M5), and work that conflicts with unordered work
-  /// of another stream is refused (E11).
+  /// Whether reading bytes that nobody wrote fails (M5), and work that conflicts with unordered
+  /// work of another stream is refused (E11).
   bool checks = true;
   FailureListener on_failure{};
 };

@@ -36,9 +36,9 @@ class Ledger final : public Completion {
 
   [[nodiscard]] StreamId stream() const noexcept { return stream_; }
 
-  /// Enters work of the scope that is open. Refuses when a failure has reached the scope's inputs
-  /// since they were looked at; nothing is entered then.
-  Result<Ticket> enter(OpenScope& scope, Work work);
+  /// Enters work of the scope that is open, the innermost of `show`. Refuses when a failure has
+  /// reached the scope's inputs since they were looked at; nothing is entered then.
+  Result<Ticket> enter(ScopeShow& show, OpenScope& scope, Work work);
   /// Takes back the newest entry, which the device would not take.
   void withdraw(Ticket ticket) noexcept;
 
@@ -67,6 +67,7 @@ class Ledger final : public Completion {
     bool ended = false;
   };
 
+  Result<Ticket> enter_now(OpenScope& scope, Work work) REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] Entry* find(Ticket ticket) noexcept REFRAIN_REQUIRES(mutex_);
 
   DeviceCore& device_;

@@ -21,13 +21,13 @@
 #include "refrain/device/event.hpp"
 #include "refrain/device/kernel.hpp"
 #include "refrain/device/recording.hpp"
+#include "refrain/device/stream_core.hpp"
 #include "refrain/scope/execute_scope.hpp"
 #include "refrain/scope/failure_view.hpp"
 
 namespace refrain {
 
 class OpenWindow;
-struct StreamCore;
 
 /// What is said about work that may end after its call is back.
 struct WorkTerms {
@@ -221,15 +221,22 @@ class Stream {
 
   // What makes it WriteScoped.
 
-  [[nodiscard]] StreamId id() const noexcept;
-  [[nodiscard]] FailureView write_streams() noexcept;
+  [[nodiscard]] StreamId id() const noexcept { return core_->show.stream(); }
+  [[nodiscard]] FailureView write_streams() noexcept {
+    Window* const recording = capturing();
+    return FailureView(core_->device->table(), core_->show,
+                       recording != nullptr ? &recording->overlay() : nullptr);
+  }
   /// The window that records this stream's work, or null (C5).
-  [[nodiscard]] Window* capturing() noexcept;
+  [[nodiscard]] Window* capturing() noexcept {
+    Window* const open = window();
+    return open != nullptr && open->capturing() ? open : nullptr;
+  }
   void on_failure(StreamId stream, const Error& error) noexcept;
   /// An empty write set with storage of this stream's pool (O8).
-  [[nodiscard]] WriteSet write_set();
+  [[nodiscard]] WriteSet write_set() { return WriteSet(core_->pool); }
 
-  [[nodiscard]] DeviceCore& device() const noexcept;
+  [[nodiscard]] DeviceCore& device() const noexcept { return *core_->device; }
   [[nodiscard]] StreamCore& core() const noexcept { return *core_; }
 
  private:
@@ -251,7 +258,10 @@ class Stream {
                     std::span<const BufferBinding> writes, Where where);
   Result<void> wait_in_window(const Event& event, Where where);
   /// The window that is open, or null. Ends one that its handle left inside a piece of work.
-  [[nodiscard]] Window* window() const noexcept;
+  [[nodiscard]] Window* window() const noexcept {
+    return core_->window == nullptr ? nullptr : window_if_member();
+  }
+  [[nodiscard]] Window* window_if_member() const noexcept;
   Result<OpenWindow> open(Where where);
 
   std::shared_ptr<StreamCore> core_;

@@ -56,12 +56,11 @@ concept WriteScoped = requires(Server& server, const OpenScope& scope, const Err
   noexcept;
 };
 
-/// What a replay says of its scope, which both lists outlive.
+/// What a replay says of its scope, which what is pointed at outlives.
 struct ReplayTerms {
   std::span<const BufferBinding> looked_at{};  ///< Its reads, which somebody has just looked at.
-  /// Those of its writes that are bad should it be held back before it has begun; without a value
-  /// all of them.
-  std::optional<std::span<const BufferBinding>> unrun_writes{};
+  /// Those of its writes that are bad should it be held back before it has begun; null for all.
+  const std::span<const BufferBinding>* unrun_writes = nullptr;
   /// When its bytes were last seen to carry nothing (P5).
   FailureTable::Version seen_bare = 0;
 };
@@ -85,7 +84,7 @@ class [[nodiscard]] ExecuteScope {
   /// enters (O2).
   static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes, Where where,
                            const ReplayTerms& terms = {}) {
-    return ExecuteScope(server, kernel, FoundFailure{}, terms, std::move(writes), where);
+    return ExecuteScope(server, kernel, terms, std::move(writes), where);
   }
 
   /// Around work that reads device memory. Skips when one of `reads` carries a failure. `reads`
@@ -94,8 +93,9 @@ class [[nodiscard]] ExecuteScope {
                                 std::span<const BufferBinding> reads, WriteSet writes,
                                 Where where) {
     // O3: looked at before anything is claimed, or work in place would meet its own claim.
-    return ExecuteScope(server, kernel, server.write_streams().read_failure(reads),
-                        ReplayTerms{reads, {}}, std::move(writes), where);
+    const FoundFailure found = server.write_streams().read_failure(reads);
+    return found ? ExecuteScope(server, kernel, found, reads, std::move(writes), where)
+                 : ExecuteScope(server, kernel, ReplayTerms{reads}, std::move(writes), where);
   }
 
   ExecuteScope(const ExecuteScope&) = delete;
@@ -143,21 +143,24 @@ class [[nodiscard]] ExecuteScope {
   }
 
  private:
-  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found, const ReplayTerms& terms,
-               WriteSet writes, Where where)
+  /// Enters. Inlined for every caller, who knows which of the lists there are: this is the path of
+  /// each launch.
+  [[gnu::always_inline]] ExecuteScope(Server& server, KernelId kernel, const ReplayTerms& terms,
+                                      WriteSet writes, Where where)
       : server_(server), writes_(std::move(writes)) {
-    scope_.reads = terms.looked_at;
-    scope_.writes = writes_.bindings();
-    scope_.unrun_writes = terms.unrun_writes.value_or(scope_.writes);
+    describe(kernel, terms.looked_at, where);
+    scope_.replay_unrun_writes = terms.unrun_writes;
     scope_.seen_bare = terms.seen_bare;
-    scope_.kernel = kernel;
-    scope_.where = where;
-    if (!found) {
-      if (auto* const window = server_.capturing()) scope_.recorded_before = window->entered();
-      server_.write_streams().enter_write(scope_);
-      entered_ = true;
-      return;
-    }
+    if (auto* const window = server_.capturing()) scope_.recorded_before = window->entered();
+    server_.write_streams().enter_write(scope_);
+    entered_ = true;
+  }
+
+  /// Skips.
+  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found,
+               std::span<const BufferBinding> reads, WriteSet writes, Where where)
+      : server_(server), writes_(std::move(writes)) {
+    describe(kernel, reads, where);
     // K4: the listener, the window, then the data; here, so also for a scope that never executes.
     server_.on_failure(server_.id(), found.error());  // K5: the input's own error
     if (auto* const window = server_.capturing()) window->fail(scope_, found.error());  // C4
@@ -166,6 +169,13 @@ class [[nodiscard]] ExecuteScope {
     if (!scope_.writes.empty()) skip.would_write = scope_.writes.front();
     server_.write_streams().propagate(found, skip, scope_.writes);
     skipped_ = found.id();
+  }
+
+  void describe(KernelId kernel, std::span<const BufferBinding> reads, Where where) noexcept {
+    scope_.reads = reads;
+    scope_.writes = writes_.bindings();
+    scope_.kernel = kernel;
+    scope_.where = where;
   }
 
   [[nodiscard]] bool held_back(const Error& error) const noexcept {

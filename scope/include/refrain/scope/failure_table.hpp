@@ -2,11 +2,14 @@
 // the scopes that are open. One per device, shared by its streams.
 //
 // What must stay true: where nothing is wrong with the bytes that it uses, opening and settling a
-// scope touch one cache line of their own stream and a flag a buffer that nobody writes. An open
-// scope is only *shown*, by a pointer; its provisional claim is put into the table when somebody
-// looks, and never otherwise. A launch and a failure that is found late meet at that pointer: the
-// launch shows its scope and then asks whether a failure is being followed, the failure says so and
-// then looks at the pointers, so at least one of the two sees the other.
+// scope touch one cache line of their own stream and, at most, a flag a buffer that nobody writes.
+// An open scope is only *shown*, by a pointer; its provisional claim is put into the table when
+// somebody looks, and never otherwise.
+//
+// A failure that is found late (E10) must not miss a launch that opens meanwhile. It counts itself
+// before it looks at the pointers and again when it is done. A launch notes the count as it opens
+// and compares it where its work is handed over and where it ends: a failure that looked before the
+// pointer could be seen has moved the count by then, and the launch puts itself into the table.
 #pragma once
 
 #include <array>
@@ -31,9 +34,9 @@ class Overlay;
 struct OpenScope {
   std::span<const BufferBinding> reads;  ///< What was looked at before it opened.
   std::span<const BufferBinding> writes;
-  /// Those of `writes` that are bad when the work is held back before it has begun (E10): all of
-  /// them, but for the states of a replay, which then stay as they are (P2).
-  std::span<const BufferBinding> unrun_writes;
+  /// What is bad of `writes` when the work is held back before it has begun (E10), where that is
+  /// not all: the states of a replay stay as they are (P2).
+  const std::span<const BufferBinding>* replay_unrun_writes = nullptr;
   KernelId kernel;
   Where where;
   OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
@@ -43,9 +46,15 @@ struct OpenScope {
   std::atomic<std::uint64_t> poisoned{0};
   /// When its reads and writes were last seen to carry nothing (P5); none for most work.
   std::uint64_t seen_bare = 0;
+  /// How often a failure had begun or ended to be followed when this opened (E10).
+  std::uint64_t follows = 0;
   /// The first piece of asynchronous work that was issued in its body; 0 for none. Written and
   /// read under the mutex of its stream's ledger.
   std::uint64_t issued_from = 0;
+
+  [[nodiscard]] std::span<const BufferBinding> unrun_writes() const noexcept {
+    return replay_unrun_writes != nullptr ? *replay_unrun_writes : writes;
+  }
 };
 
 /// Where one stream shows the scope that it is in. For the stream's thread; others only look.
@@ -88,12 +97,15 @@ class FoundFailure {
         needed_(other.needed_),
         error_(std::move(other.error_)) {}
   FoundFailure& operator=(FoundFailure&&) = delete;
-  ~FoundFailure();
+  ~FoundFailure() {
+    if (record_ != nullptr) let_go();
+  }
 
   explicit operator bool() const noexcept { return record_ != nullptr; }
-  [[nodiscard]] FailureId id() const noexcept { return error_.failure(); }
+  // Of one that there is.
+  [[nodiscard]] FailureId id() const noexcept { return error_->failure(); }
   /// The input's own error (K5), naming its failure.
-  [[nodiscard]] const Error& error() const noexcept { return error_; }
+  [[nodiscard]] const Error& error() const noexcept { return *error_; }
   /// The first bytes, of the first input, that carry it.
   [[nodiscard]] const BufferBinding& needed() const noexcept { return needed_; }
 
@@ -101,11 +113,12 @@ class FoundFailure {
   friend class FailureTable;
   friend class Overlay;
   FoundFailure(FailureTable& table, FailureRecord& record, const BufferBinding& needed) noexcept;
+  void let_go() noexcept;
 
   FailureTable* table_ = nullptr;
   FailureRecord* record_ = nullptr;
   BufferBinding needed_;
-  Error error_{ErrorKind::torn_down};
+  std::optional<Error> error_;
 };
 
 /// The bytes that a failure found late makes bad, edited by a walk over what was issued later, in
@@ -174,11 +187,42 @@ class FailureTable {
   /// The first failure among `reads`, in order (O4). A mark that is `beneath` is looked under.
   /// With `seen`, when they were last seen to carry nothing, they may not have to be walked (P5).
   FoundFailure read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
-                            FailureId beneath = {}, std::uint64_t seen = 0) noexcept;
-  void enter_write(ScopeShow& show, OpenScope& scope) noexcept;
+                            FailureId beneath = {}, std::uint64_t seen = 0) noexcept {
+    if (!show.inside() && (all_clean() || still_bare(seen) || bare(reads))) return {};
+    return look_at(show, reads, beneath);
+  }
+  void enter_write(ScopeShow& show, OpenScope& scope) noexcept {
+    if (show.inside()) {
+      enter_inside(show, scope);
+      return;
+    }
+    show.current_.store(ScopeShow::bits(&scope), std::memory_order_release);
+    scope.follows = follows_.load(std::memory_order_acquire);
+    const bool clean =
+        all_clean() || still_bare(scope.seen_bare) || (bare(scope.reads) && bare(scope.writes));
+    const bool following = scope.follows % 2 != 0;
+    if (clean && !following && !short_.load(std::memory_order_relaxed)) return;
+    enter_looking(show, scope, clean && !following);
+  }
   void propagate(const FoundFailure& found, const Skip& skip,
                  std::span<const BufferBinding> writes) noexcept;
-  void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
+  void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
+    std::uintptr_t shown = ScopeShow::bits(&scope);
+    if (error == nullptr && show.current_.compare_exchange_strong(shown, 0)) {
+      // E1: nobody looked, so there is nothing to release.
+      if (!followed_since(scope)) return;
+      settle_missed(show, scope);
+      return;
+    }
+    settle(show, scope, error);
+  }
+
+  /// Whether a failure may have been followed without meeting `scope`, which is open.
+  [[nodiscard]] bool followed_since(const OpenScope& scope) const noexcept {
+    return follows_.load(std::memory_order_seq_cst) != scope.follows;
+  }
+  /// Lets `scope`, which is the innermost of `show`, meet it.
+  void meet(ScopeShow& show, OpenScope& scope) noexcept;
 
   // For those who use the same bytes again and again (P5).
 
@@ -249,16 +293,28 @@ class FailureTable {
     FailureTable& table_;
   };
 
-  struct Slot {
+  struct alignas(64) Slot {
     std::atomic<std::uint64_t> generation{0};  // 0 while free
-    std::uint64_t last_generation = 0;
     std::atomic<void*> owner{nullptr};
-    std::string name;
-    ClaimRanges claims;                // changed by `put` and `erase` of the table alone
-    std::atomic<bool> carries{false};  // whether there are any
+    std::atomic<bool> carries{false};  // whether there are claims
     bool watched = false;
+    std::uint64_t last_generation = 0;
+    std::string name;
+    ClaimRanges claims;  // changed by `put` and `erase` of the table alone
   };
   class Draft;
+
+  /// Whether nothing on the device carries anything.
+  [[nodiscard]] bool all_clean() const noexcept { return records_.live() == 0; }
+  FoundFailure look_at(ScopeShow& show, std::span<const BufferBinding> reads,
+                       FailureId beneath) noexcept;
+  void enter_inside(ScopeShow& show, OpenScope& scope) noexcept;
+  /// Makes room for exits, and, unless it is `clean`, puts the scope into the table.
+  void enter_looking(ScopeShow& show, OpenScope& scope, bool clean) noexcept;
+  void settle(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
+  /// A clean exit that was shown no more when a failure may have missed it.
+  void settle_missed(ScopeShow& show, OpenScope& scope) noexcept;
+  void release_provisional(OpenScope& scope, const Error* error) noexcept REFRAIN_REQUIRES(mutex_);
   static constexpr std::size_t kChunk = 1024;
   static constexpr std::size_t kChunks = 4096;
 
@@ -283,8 +339,8 @@ class FailureTable {
   [[nodiscard]] std::string carriers(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
 
   const std::uint32_t device_;
-  std::atomic<bool> following_{false};  // whether a failure is being followed (E10)
-  std::atomic<bool> short_{false};      // whether room that was kept for exits has been used
+  std::atomic<std::uint64_t> follows_{0};  // odd while a failure is being followed (E10)
+  std::atomic<bool> short_{false};         // whether room that was kept for exits has been used
   std::atomic<Version> watched_version_{1};
   mutable Mutex mutex_;
   // Declared before the slots: their claims give segments and failures back.

@@ -17,7 +17,10 @@ class FailureTable;
 /// Storage for write sets of one stream; for one thread at a time. Outlives its write sets.
 class WriteSetPool {
  public:
-  using Storage = boost::container::small_vector<BufferBinding, 8>;
+  struct Storage {
+    boost::container::small_vector<BufferBinding, 8> bindings;
+    Storage* next_idle = nullptr;
+  };
 
   explicit WriteSetPool(FailureTable& table) noexcept : table_(table) {}
   ~WriteSetPool();
@@ -25,20 +28,27 @@ class WriteSetPool {
   WriteSetPool& operator=(const WriteSetPool&) = delete;
 
   /// How many storages lie unused; all of them do when no scope is open.
-  [[nodiscard]] std::size_t idle() const noexcept { return idle_.size(); }
+  [[nodiscard]] std::size_t idle() const noexcept;
   /// How many storages exist.
   [[nodiscard]] std::size_t total() const noexcept { return all_.size(); }
 
  private:
   friend class WriteSet;
-  Storage* take();
-  void give_back(Storage* storage) noexcept;
+  Storage* take() {
+    if (idle_ == nullptr) return make();
+    return std::exchange(idle_, idle_->next_idle);
+  }
+  void give_back(Storage* storage) noexcept {
+    storage->bindings.clear();
+    storage->next_idle = std::exchange(idle_, storage);
+  }
+  Storage* make();
   void grown(std::size_t added);
 
   FailureTable& table_;
   std::vector<std::unique_ptr<Storage>> all_;
-  std::vector<Storage*> idle_;  // capacity >= all_.size(), so giving back never allocates
-  std::size_t reserved_ = 0;    // bindings for which the table keeps room
+  Storage* idle_ = nullptr;
+  std::size_t reserved_ = 0;  // bindings for which the table keeps room
 };
 
 /// What a piece of work writes. Move-only; gives its storage back when destroyed.
@@ -68,10 +78,16 @@ class WriteSet {
   }
 
   /// Adds `binding`; only for a set made with a pool. Empty ranges are left out.
-  void add(const BufferBinding& binding);
+  void add(const BufferBinding& binding) {
+    if (binding.range.empty()) return;
+    auto& bindings = storage_->bindings;
+    const std::size_t before = bindings.capacity();
+    bindings.push_back(binding);
+    if (bindings.capacity() != before) pool_->grown(bindings.capacity() - before);
+  }
 
   [[nodiscard]] std::span<const BufferBinding> bindings() const noexcept {
-    if (storage_ != nullptr) return {storage_->data(), storage_->size()};
+    if (storage_ != nullptr) return {storage_->bindings.data(), storage_->bindings.size()};
     return borrowed_;
   }
 
