@@ -280,6 +280,57 @@ TEST_CASE_FIXTURE(Scopes, "E10: a failure between looking at the inputs and open
   CHECK(carried(bytes(y, 0, 16)).failure() == root);
 }
 
+// What another core has not seen yet cannot be had by waiting for it. A stream that is not attached
+// while the failure looks stands for that: its scope is open, and nobody meets it.
+TEST_CASE_FIXTURE(Scopes,
+                  "E10: a failure that could not see an open scope is met where that ends") {
+  const BufferId x = buffer("x");
+  const BufferId y = buffer("y");
+  Ledger ledger;
+  ledger.issue(stream, {{}, {bytes(x, 0, 16)}});
+  FailureId root;
+  const auto fails_unseen = [&] {
+    table.detach(stream.show());
+    root = ledger.fails_late(table, 0, "late");
+    table.attach(stream.show());
+  };
+  SUBCASE("it reads what is bad") {
+    const auto outcome = launching(stream, {bytes(x, 8, 16)}, {bytes(y, 0, 16)})
+                             .execute([&](ScopeServer&) -> Result<void> {
+                               fails_unseen();
+                               return {};
+                             });
+    CHECK(outcome.executed_cleanly());  // it ran, over bytes that were bad
+    CHECK(carried(bytes(y, 0, 16)).failure() == root);
+    CHECK(carried(bytes(x, 0, 16)).failure() == root);
+  }
+  SUBCASE("it writes what is bad anew") {
+    const auto outcome =
+        over(stream, {bytes(x, 0, 8), bytes(y, 0, 16)}).execute([&](ScopeServer&) -> Result<void> {
+          fails_unseen();
+          return {};
+        });
+    CHECK(outcome.executed_cleanly());
+    CHECK(clean(bytes(x, 0, 8)));
+    CHECK(carried(bytes(x, 8, 16)).failure() == root);
+    CHECK(clean(bytes(y, 0, 16)));
+  }
+  SUBCASE("it hands its work over") {
+    auto opened = launching(stream, {bytes(x, 8, 16)}, {bytes(y, 0, 16)});
+    OpenScope& scope = opened.shown();
+    const auto outcome = std::move(opened).execute([&](ScopeServer&) -> Result<void> {
+      fails_unseen();
+      REQUIRE(table.followed_since(scope));
+      table.meet(stream.show(), scope);
+      CHECK_FALSE(table.followed_since(scope));
+      CHECK(scope.poisoned.load() == root.number);
+      return Error(ErrorKind::skipped, root);  // as a ledger answers
+    });
+    CHECK(outcome.skipped());
+    CHECK(carried(bytes(y, 0, 16)).failure() == root);
+  }
+}
+
 TEST_CASE_FIXTURE(
     Scopes, "E10: work that fails while the scope that issued it is open is not healed by it") {
   const BufferId y = buffer("y");
