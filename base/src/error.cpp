@@ -89,7 +89,7 @@ std::string Error::text() const { return body_ ? message() + body_->context : me
 
 Error Error::with_context(std::string line) const {
   Body body = body_ ? *body_ : Body{};
-  body.context += "\n  " + std::move(line);
+  body.context += "\n  - " + std::move(line);
   Error copy = *this;
   copy.body_ = std::make_shared<const Body>(std::move(body));
   return copy;

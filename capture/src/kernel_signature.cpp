@@ -1,6 +1,26 @@
 #include "refrain/capture/kernel_signature.hpp"
 
 namespace refrain {
+namespace {
+
+/// `in f32*`, `u32`, `struct of 8 bytes`.
+std::string type_of(const Parameter& parameter) {
+  std::string all;
+  switch (parameter.direction) {
+    case Direction::none: break;
+    case Direction::in: all += "in "; break;
+    case Direction::out: all += "out "; break;
+    case Direction::in_out: all += "in_out "; break;
+  }
+  if (parameter.kind == ParameterKind::structure) {
+    return all + "struct of " + std::to_string(parameter.size) + " bytes";
+  }
+  all += name_of(parameter.element);
+  if (parameter.kind == ParameterKind::view) all += "*";
+  return all;
+}
+
+}  // namespace
 
 std::string_view name_of(ElementType type) noexcept {
   switch (type) {
@@ -31,22 +51,25 @@ std::string text(const KernelSignature& signature) {
     }
     if (!first && !all.ends_with('{')) all += ", ";
     first = false;
-    switch (parameter.direction) {
-      case Direction::none: break;
-      case Direction::in: all += "in "; break;
-      case Direction::out: all += "out "; break;
-      case Direction::in_out: all += "in_out "; break;
-    }
+    all += type_of(parameter);
     if (parameter.kind == ParameterKind::structure) {
-      all += "struct of " + std::to_string(parameter.size) + " bytes {";
+      all += " {";
       in_structure = true;
-      continue;
     }
-    all += name_of(parameter.element);
-    if (parameter.kind == ParameterKind::view) all += "*";
   }
   if (in_structure) all += "}";
   return all + ")";
+}
+
+std::string argument_at(const KernelSignature& signature, std::uint32_t offset) {
+  std::size_t position = 0;
+  for (const Parameter& parameter : signature.parameters) {
+    if (parameter.kind == ParameterKind::field) continue;
+    ++position;
+    if (parameter.offset != offset) continue;
+    return "argument " + std::to_string(position) + " (" + type_of(parameter) + ")";
+  }
+  return "an argument that it does not have";
 }
 
 }  // namespace refrain

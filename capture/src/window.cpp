@@ -32,7 +32,7 @@ Window::Window(FailureTable& table, StreamId stream, Where opened)
     : table_(table),
       stream_(stream),
       opened_(opened),
-      overlay_(table, stream),
+      overlay_(table, stream, opened),
       members_(stream),
       warm_up_(stream) {}
 
@@ -56,7 +56,9 @@ void Window::doom(Doom doom) noexcept {
 }
 
 void Window::fail(const OpenScope& scope, const Error& error) noexcept {
-  doom(Doom{error, scope.kernel, scope.where});
+  // What fails has its failure already, as what it writes shows; a skip's error names its input's.
+  const bool own = scope.provisional != nullptr;
+  doom(Doom{own ? error.with_failure(scope.provisional->id) : error, scope.kernel, scope.where});
 }
 
 void Window::device_refused(const Error& error) noexcept {
@@ -229,6 +231,16 @@ std::string Window::called(const Staged& staged) const {
 
 Error Window::doom_text() const {
   std::string all = called() + " refuses to seal";
+  std::string context;
+  // What doomed it, in its own words and without its number, which `failure` tells.
+  const auto because = [&](const std::string& what) {
+    const Error error = doom_->error.with_failure({});
+    const std::string message = error.message();
+    const FailureId failure = doom_->error.failure();
+    all += ", because " + what +
+           (failure ? " (failure " + std::to_string(failure.number) + "): " : ": ") + message;
+    context = error.text().substr(message.size());
+  };
   if (doom_->claimed.buffer) {
     all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
            " claimed bytes " + text(doom_->claimed.range) + " of " +
@@ -243,15 +255,14 @@ Error Window::doom_text() const {
   } else if (!doom_->reason.empty()) {
     all += ", because " + doom_->reason;
   } else if (doom_->kernel) {
-    all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
-           " did not end cleanly: " + doom_->error.text();
+    because(quote(kernel_name(doom_->kernel)) + text(doom_->where) + " did not end cleanly");
   } else {
-    all += ", because the device refused a call: " + doom_->error.text();
+    because("the device refused a call");
   }
   if (later_dooms_ != 0) {
     all += " Work in it failed or was skipped " + times(later_dooms_) + ".";
   }
-  return Error(ErrorKind::window_doomed, std::move(all)).with_failure(doom_->error.failure());
+  return Error(ErrorKind::window_doomed, all + context).with_failure(doom_->error.failure());
 }
 
 void Window::gone(Members::Index member) noexcept {
@@ -267,8 +278,9 @@ void Window::gone(Members::Index member) noexcept {
   std::string all = called() + " was abandoned: its stream was destroyed while it was " +
                     std::string(name_of(state_)) + ".";
   if (doom_) all += " " + doom_text().message();
-  abandoned_.emplace(ErrorKind::window_doomed, std::move(all));
-  if (capturing()) overlay_.refuse(*abandoned_, opened_);  // C11
+  abandoned_ = Error(ErrorKind::window_doomed, std::move(all))
+                   .with_failure(doom_ ? doom_->error.failure() : FailureId{});
+  if (capturing()) abandonment_ = overlay_.refuse(*abandoned_, opened_);  // C11
   end(WindowState::abandoned);
 }
 
@@ -307,8 +319,8 @@ std::optional<Error> Window::race(const SealedGraph& graph) const {
   return std::nullopt;
 }
 
-void Window::refuse(const Error& error, Where where) noexcept {
-  overlay_.refuse(error, where);  // C11
+void Window::refuse(const Error& error, Where where, bool told) noexcept {
+  overlay_.refuse(error, where, told);  // C11
   end(WindowState::ended);
 }
 
@@ -325,12 +337,12 @@ void Window::drop() noexcept {
     return;
   }
   if (doom_) {
-    refuse(doom_text(), opened_);
+    refuse(doom_text(), opened_, false);
     return;
   }
   refuse(
       Error(ErrorKind::window_doomed, called() + " was dropped without being sealed or aborted."),
-      opened_);
+      opened_, false);
 }
 
 bool Window::end_if_left() noexcept {
@@ -349,7 +361,10 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
     end(WindowState::ended);  // C1: ending one that is only prepared unwinds it
     return Error(ErrorKind::wrong_state, called() + " was prepared and never began to record.");
   }
-  if (abandoned_) return *abandoned_;
+  if (abandoned_) {
+    table_.told(abandonment_);
+    return *abandoned_;
+  }
   if (!capturing()) return Error(ErrorKind::wrong_state, called() + " has ended already.");
   if (overlay_.inside()) {
     return Error(ErrorKind::wrong_state,
@@ -362,7 +377,7 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   }
   Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options);
   if (!sealed.ok()) {
-    refuse(sealed.error(), where);
+    refuse(sealed.error(), where, true);
     return sealed;
   }
   end(WindowState::sealed);

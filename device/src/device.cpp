@@ -42,7 +42,7 @@ DeviceCore::DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options)
     : backend_(std::move(backend)),
       options_(std::move(options)),
       number_(next_device()),
-      table_(number_) {}
+      table_(number_, options_.on_unread) {}
 
 Result<const Allocation*> DeviceCore::resolve(const BufferBinding& binding) const {
   if (binding.buffer.device != number_) {
@@ -53,10 +53,11 @@ Result<const Allocation*> DeviceCore::resolve(const BufferBinding& binding) cons
   }
   const auto* const allocation = static_cast<const Allocation*>(table_.owner_of(binding.buffer));
   if (allocation == nullptr) {  // M6
-    return Error(ErrorKind::stale_buffer, "A buffer was used after it was freed (slot " +
-                                              std::to_string(binding.buffer.slot) +
-                                              ", generation " +
-                                              std::to_string(binding.buffer.generation) + ").");
+    const std::string name = table_.name_of(binding.buffer);
+    return Error(ErrorKind::stale_buffer,
+                 (name.empty() ? "A buffer" : "Buffer " + quote(name)) +
+                     " was used after it was freed (slot " + std::to_string(binding.buffer.slot) +
+                     ", generation " + std::to_string(binding.buffer.generation) + ").");
   }
   if (binding.range.begin > binding.range.end || binding.range.end > allocation->region().bytes) {
     return Error(ErrorKind::invalid_argument,
@@ -176,10 +177,12 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
     order = entry->order;
   }
   Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
-  table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.bytes->writes,
-                    [&](LateClaim& late, std::span<const FailureTable::Open> open) {
-                      follow(late, open, ledger.stream(), ticket, order);
-                    });
+  const FailureId failure =
+      table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.bytes->writes,
+                        [&](LateClaim& late, std::span<const FailureTable::Open> open) {
+                          follow(late, open, ledger.stream(), ticket, order);
+                        });
+  told = told.with_failure(failure);
   heard(ledger.stream(), told);
   return told;
 }

@@ -60,8 +60,9 @@ std::optional<Error> mismatch(const KernelSignature& kernel, std::span<const std
     const std::uint32_t element = size_of(parameter.element);
     if (range.begin % element != 0 || range.size() % element != 0) {
       return Error(ErrorKind::invalid_argument,
-                   "Bytes " + text(range) + " were given to kernel " + text(kernel) +
-                       " that are not whole elements of " + std::to_string(element) + " bytes.");
+                   "Bytes " + text(range) + " were given as " +
+                       argument_at(kernel, parameter.offset) + " of kernel " + text(kernel) +
+                       ", and are not whole elements of " + std::to_string(element) + " bytes.");
     }
   }
   if (fits && used == arguments.size()) return std::nullopt;
@@ -206,8 +207,8 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     if (!sound.ok()) {
       if (!refused) {
         refused = sound.error().with_context("While launching " + quote(kernel.signature->name) +
-                                             text(grid.where) + ", at parameter offset " +
-                                             std::to_string(argument.offset) + ".");
+                                             text(grid.where) + ", at " +
+                                             argument_at(*kernel.signature, argument.offset) + ".");
       }
       continue;  // M6: it claims nothing of its own; the other outputs are claimed
     }
@@ -497,7 +498,10 @@ Result<void> Stream::sync() {
   if (synced.ok()) core_->device->order().ended(core_->device->order().point(id()));  // E11
   if (!synced.ok() || !core_->backend->asynchronous()) return synced;
   core_->ledger->wait_for_all();
-  if (std::optional<Error> failed = core_->ledger->take_failure()) return *std::move(failed);
+  if (std::optional<Error> failed = core_->ledger->take_failure()) {
+    core_->device->table().told(failed->failure());
+    return *std::move(failed);
+  }
   return {};
 }
 
@@ -591,7 +595,7 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
     const Result<const Allocation*> memory = core_->device->resolve(part);
     core_->device->wait_for(std::span(&part, 1), false);
     // What carries a failure is not run over, and putting it back would heal it.
-    if (!memory.ok() || core_->device->table().check(part)) continue;
+    if (!memory.ok() || core_->device->table().check(part, false)) continue;
     std::vector<std::byte> bytes(part.range.size());
     const Result<void> got = core_->device->backend().read(*core_->backend, bytes,
                                                            (*memory)->address() + part.range.begin);

@@ -32,10 +32,13 @@ FailureRecord& FailureRecords::mint(const Error& error, KernelId kernel, StreamI
   record.references = 0;
   record.causes = false;
   record.provisional = false;
+  record.counts = false;
+  record.told = false;
   record.kernel = kernel;
   record.stream = stream;
   record.where = where;
   record.skips.clear();
+  record.doomed = {};
   set_error(record, error);
   return record;
 }
@@ -65,7 +68,8 @@ FailureRecord* FailureRecords::find(FailureId id) noexcept {
 
 FailureRecord* FailureRecords::retire(FailureRecord& record) noexcept {
   live_list_.erase(List::s_iterator_to(record));
-  if (record.error.exception() != nullptr) {
+  const bool unread = keeps_unread_ && record.counts && !record.told;
+  if (unread || record.error.exception() != nullptr) {
     dead_.push_back(record);
   } else {
     record.error = Error(ErrorKind::torn_down);  // lets go of the error's body now

@@ -21,6 +21,16 @@ std::string issued(const FailureRecord& record) {
          place(record.stream, record.where) + ": ";
 }
 
+/// The same with two spaces before every line but the first.
+std::string indented(const std::string& lines) {
+  std::string all;
+  for (const char each : lines) {
+    all += each;
+    if (each == '\n') all += "  ";
+  }
+  return all;
+}
+
 }  // namespace
 
 /// A text of which some parts are errors. They are asked for theirs once the table is unlocked: an
@@ -101,7 +111,8 @@ void LateClaim::remove(std::span<const BufferBinding> bindings) {
   }
 }
 
-FailureTable::FailureTable(std::uint32_t device) : device_(device) {}
+FailureTable::FailureTable(std::uint32_t device, UnreadListener on_unread)
+    : device_(device), on_unread_(std::move(on_unread)), records_(static_cast<bool>(on_unread_)) {}
 
 FailureTable::~FailureTable() {
   for (std::atomic<Slot*>& chunk : chunks_) delete[] chunk.load(std::memory_order_relaxed);
@@ -111,7 +122,13 @@ FailureTable::Hold::~Hold() {
   FailureRecords::List dead = table_.records_.take_dead();
   table_.mutex_.unlock();
   if (dead.empty()) return;
-  for (FailureRecord& record : dead) record.error = Error(ErrorKind::torn_down);
+  for (FailureRecord& record : dead) {
+    if (record.counts && !record.told && table_.on_unread_) {
+      table_.on_unread_({record.error.with_failure(record.id), record.kernel, record.stream,
+                         record.where, record.skips.count()});
+    }
+    record.error = Error(ErrorKind::torn_down);
+  }
   const Lock lock(table_.mutex_);
   table_.records_.give_back(dead);
 }
@@ -156,7 +173,6 @@ void FailureTable::remove(BufferId buffer) noexcept {
   erase(*gone, kAllBytes);  // M4
   gone->generation.store(0, std::memory_order_release);
   gone->owner.store(nullptr, std::memory_order_release);
-  gone->name.clear();
   gone->watched = false;
   free_slots_.push_back(buffer.slot);
 }
@@ -169,10 +185,17 @@ void* FailureTable::owner_of(BufferId buffer) const noexcept {
   return found->generation.load(std::memory_order_acquire) == buffer.generation ? owner : nullptr;
 }
 
+const std::string* FailureTable::name(BufferId buffer) const noexcept {
+  if (buffer.device != device_ || !buffer || buffer.slot >= used_slots_) return nullptr;
+  const Slot* const chunk = chunks_[buffer.slot / kChunk].load(std::memory_order_relaxed);
+  const Slot& found = chunk[buffer.slot % kChunk];
+  return found.last_generation == buffer.generation ? &found.name : nullptr;
+}
+
 std::string FailureTable::name_of(BufferId buffer) const {
   const Lock lock(mutex_);
-  const Slot* const found = slot(buffer);
-  return found != nullptr ? found->name : std::string();
+  const std::string* const known = name(buffer);
+  return known != nullptr ? *known : std::string();
 }
 
 void FailureTable::attach(ScopeShow& show) {
@@ -415,6 +438,7 @@ void FailureTable::release_provisional(OpenScope& scope, const Error* error) noe
   if (error != nullptr) {
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
+    provisional->counts = provisional->references > 1;
   } else if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
     // P2: the states of a replay that was held back are what they were.
     release_what_stays(scope);
@@ -467,17 +491,18 @@ void FailureTable::release(FailureRecord* record) noexcept {
   records_.release(record);
 }
 
-std::optional<Error> FailureTable::check(const BufferBinding& binding) noexcept {
+std::optional<Error> FailureTable::check(const BufferBinding& binding, bool tells) noexcept {
   const Hold hold(*this);
   for (ScopeShow* const show : shows_) look(*show);
   const Slot* const found = slot(binding.buffer);
   if (found == nullptr) return Error(ErrorKind::stale_buffer);
-  const FailureRecord* met = nullptr;
+  FailureRecord* met = nullptr;
   found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
     met = claim.met();
     return met != nullptr;
   });
   if (met == nullptr) return std::nullopt;
+  if (tells) met->tell();
   return met->error.with_failure(met->id);
 }
 
@@ -549,16 +574,22 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
     }
   }
   const FailureId id = record.id;
+  record.counts = record.references > 1;
   records_.release(&record);
   follows_.fetch_add(1, std::memory_order_seq_cst);
   top_up();
   return id;
 }
 
+void FailureTable::told(FailureId failure) noexcept {
+  const Hold hold(*this);
+  if (FailureRecord* const found = failure ? records_.find(failure) : nullptr) found->tell();
+}
+
 std::string FailureTable::describe(const BufferBinding& binding) const {
-  const Slot* const found = slot(binding.buffer);
-  const std::string name = found != nullptr ? quote(found->name) : "a buffer that is gone";
-  return name + " " + text(binding.range);
+  const std::string* const known = name(binding.buffer);
+  const char* const still = slot(binding.buffer) != nullptr ? "" : " (gone by now)";
+  return (known != nullptr ? quote(*known) : "a buffer") + " " + text(binding.range) + still;
 }
 
 std::string FailureTable::carriers(const FailureRecord& record) const {
@@ -582,7 +613,7 @@ void FailureTable::describe(const FailureRecord& record, Draft& draft) const {
   draft.add(record.error);
   for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
     const Skip& skip = record.skips.newest(age);
-    draft.add("\n    skipped: " + quote(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
+    draft.add("\n  skipped: " + quote(kernel_name(skip.kernel)) + place(skip.stream, skip.where) +
               " needed " + describe(skip.needed));
     if (skip.would_write_count != 0) {
       draft.add(" and would have written " + describe(skip.would_write));
@@ -592,11 +623,38 @@ void FailureTable::describe(const FailureRecord& record, Draft& draft) const {
     }
   }
   if (record.skips.dropped() != 0) {
-    draft.add("\n    and " + std::to_string(record.skips.dropped()) + " earlier skips");
+    draft.add("\n  and " + std::to_string(record.skips.dropped()) + " earlier skips");
   }
-  for (const FailureRecord* cause = record.cause; cause != nullptr; cause = cause->cause) {
-    draft.add("\n  because of failure " + std::to_string(cause->id.number) + ": " + issued(*cause));
-    draft.add(cause->error);
+  if (record.doomed.count != 0) {
+    draft.add("\n  It doomed the window of stream " + std::to_string(record.doomed.stream.number) +
+              text(record.doomed.opened));
+    const std::uint64_t before = record.doomed.count - 1;
+    if (before != 0) {
+      draft.add(", and " + std::to_string(before) + (before == 1 ? " window" : " windows") +
+                " before it");
+    }
+    draft.add(".");
+  }
+  describe_causes(record, draft);
+  draft.add("\n  " + carriers(record));
+}
+
+void FailureTable::describe_causes(const FailureRecord& record, Draft& draft) const {
+  // The nearest ones and the root: between them a chain may be as long as the program ran.
+  constexpr std::size_t kNearest = 3;
+  std::size_t left = 0;
+  for (const FailureRecord* at = record.cause; at != nullptr; at = at->cause) ++left;
+  std::size_t told = 0;
+  for (const FailureRecord* at = record.cause; at != nullptr; at = at->cause, --left) {
+    if (told == kNearest && left > 1) {
+      draft.add("\n  because of " + std::to_string(left - 1) +
+                (left == 2 ? " more failure" : " more failures, each because of the next") +
+                ", and at the root");
+      while (at->cause != nullptr) at = at->cause;
+    }
+    draft.add("\n  because of failure " + std::to_string(at->id.number) + ": " + issued(*at));
+    draft.add(at->error);
+    ++told;
   }
 }
 
@@ -604,12 +662,12 @@ std::string FailureTable::story(FailureId failure) {
   Draft draft;
   {
     const Lock lock(mutex_);
-    const FailureRecord* const found = records_.find(failure);
+    FailureRecord* const found = records_.find(failure);
     if (found == nullptr) {
       return "Failure " + std::to_string(failure.number) + " is no longer carried by anything.";
     }
+    found->tell();
     describe(*found, draft);
-    draft.add("\n  " + carriers(*found));
   }
   return draft.text();
 }
@@ -621,13 +679,13 @@ std::optional<Error> FailureTable::report(std::span<const BufferBinding> binding
   {
     const Hold hold(*this);
     for (ScopeShow* const show : shows_) look(*show);
-    std::vector<const FailureRecord*> told;  // M7: each distinct failure once
+    std::vector<FailureRecord*> told;  // M7: each distinct failure once
     const BufferBinding* first = nullptr;
     for (const BufferBinding& binding : bindings) {
       const Slot* const found = slot(binding.buffer);
       if (found == nullptr) continue;
       found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
-        const FailureRecord* const met = claim.met();
+        FailureRecord* const met = claim.met();
         if (met != nullptr && std::find(told.begin(), told.end(), met) == told.end()) {
           if (first == nullptr) first = &binding;
           told.push_back(met);
@@ -639,15 +697,15 @@ std::optional<Error> FailureTable::report(std::span<const BufferBinding> binding
     const bool one = told.size() == 1;
     draft.add("Buffer " + describe(*first) + " cannot be read, because it carries " +
               (one ? "a failure." : std::to_string(told.size()) + " failures."));
-    for (const FailureRecord* const met : told) {
-      draft.add("\n  ");
+    for (FailureRecord* const met : told) {
+      met->tell();
+      draft.add("\n");
       describe(*met, draft);
-      draft.add("\n    " + carriers(*met));
     }
     if (one && told[0]->error.kind() == ErrorKind::unwritten) kind = ErrorKind::unwritten;
     first_told = told[0]->id;
   }
-  return Error(kind, draft.text()).with_failure(first_told);
+  return Error(kind, indented(draft.text())).with_failure(first_told);
 }
 
 }  // namespace refrain

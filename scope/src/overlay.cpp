@@ -1,6 +1,17 @@
 #include "refrain/scope/overlay.hpp"
 
 namespace refrain {
+namespace {
+
+/// Whether somebody should read of a failure that a refused window leaves. Until then it was the
+/// window's own affair; bytes that nobody wrote, and work still running, are no failures.
+bool counts(const FailureRecord& record) noexcept {
+  const ErrorKind kind = record.error.kind();
+  return !record.provisional && kind != ErrorKind::unwritten && kind != ErrorKind::not_replayed &&
+         kind != ErrorKind::skipped;
+}
+
+}  // namespace
 
 // Every change of claims counts failures, which the table's mutex guards. Recording is not the
 // path that serves, so the overlay simply holds that mutex; it is held for some tens of
@@ -138,7 +149,7 @@ void Overlay::leave(OpenScope& scope) noexcept {
   }
 }
 
-void Overlay::refuse(const Error& error, Where where) noexcept {
+FailureId Overlay::refuse(const Error& error, Where where, bool told) noexcept {
   const FailureTable::Hold hold(table_);
   table_.top_up();
   FailureRecord& refused = table_.records_.mint(error, KernelId{}, stream_, where);
@@ -158,13 +169,20 @@ void Overlay::refuse(const Error& error, Where where) noexcept {
                        [&](ByteRange part, const Claim& claim) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
                          const bool own = claim.failure != nullptr && !open(claim.failure);
                          FailureRecord* const carried = own ? claim.failure : &refused;
+                         carried->counts = carried->counts || counts(*carried);
                          table_.put(*target, part, {carried, nullptr});
                          return false;
                        });
     }
   }
+  if (FailureRecord* const by = refused.cause) {
+    by->doomed = {stream_, opened_, by->doomed.count + 1};
+  }
+  if (told) refused.tell();
+  const FailureId id = refused.id;
   table_.records_.settle(refused);
   table_.top_up();
+  return id;
 }
 
 }  // namespace refrain

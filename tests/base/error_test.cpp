@@ -85,8 +85,8 @@ TEST_CASE("Error: context lines stand below the message, newest last") {
   const Error middle = inner.with_context("While replaying \"decode/8\".");
   const Error outer = middle.with_context("While serving request 3.").with_failure(FailureId(5));
   CHECK(inner.text() == "It failed.");
-  CHECK(middle.text() == "It failed.\n  While replaying \"decode/8\".");
-  CHECK(outer.text() == "It failed.\n  While replaying \"decode/8\".\n  While serving request 3.");
+  CHECK(middle.text() == "It failed.\n  - While replaying \"decode/8\".");
+  CHECK(outer.text() == "It failed.\n  - While replaying \"decode/8\".\n  - While serving request 3.");
   CHECK(outer.message() == "It failed.");
   CHECK(outer.kind() == ErrorKind::kernel_failed);
   CHECK(outer.failure() == FailureId(5));
@@ -95,11 +95,11 @@ TEST_CASE("Error: context lines stand below the message, newest last") {
 TEST_CASE("Error: context goes with an exception and with an error without text of its own") {
   const Error thrown = Error::thrown(caught("boom")).with_context("While drawing.");
   CHECK(thrown.message() == "An exception was thrown: boom");
-  CHECK(thrown.text() == "An exception was thrown: boom\n  While drawing.");
+  CHECK(thrown.text() == "An exception was thrown: boom\n  - While drawing.");
   CHECK(thrown.exception() != nullptr);
 
   const Error plain = Error(ErrorKind::unwritten).with_context("While reading \"x\".");
-  CHECK(plain.text() == "Nobody has written these bytes.\n  While reading \"x\".");
+  CHECK(plain.text() == "Nobody has written these bytes.\n  - While reading \"x\".");
 }
 
 TEST_CASE("Error: one without text of its own is still a sentence, and names its failure") {

@@ -88,7 +88,7 @@ TEST_CASE("Result: value() of a failed one throws what the error says, context a
     static_cast<void>(result.value());
     FAIL("value() returned");
   } catch (const BadResult& bad) {
-    CHECK(std::string(bad.what()) == "It is odd.\n  While halving \"n\".");
+    CHECK(std::string(bad.what()) == "It is odd.\n  - While halving \"n\".");
     CHECK(bad.error().kind() == ErrorKind::invalid_argument);
   }
 }

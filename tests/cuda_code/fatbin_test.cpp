@@ -95,7 +95,7 @@ TEST_CASE("fatbin: headers that cannot be are refused, saying of which object") 
   const std::string sound = fatbin({cubin_entry(75, kPlain, 8), cubin_entry(80, kPlain, 8)});
   const std::size_t second = 16 + 64 + cubin_for(75).size();
   const std::string here =
-      "\n  While reading object 1 of the fatbin, at byte " + std::to_string(second) + ".";
+      "\n  - While reading object 1 of the fatbin, at byte " + std::to_string(second) + ".";
   std::string image = sound;
   put(image, second + 4, 63, 4);
   check_refused(image, ErrorKind::file_damaged,

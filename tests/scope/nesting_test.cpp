@@ -235,6 +235,38 @@ TEST_CASE_FIXTURE(Scopes,
   CHECK(table.live_failures() == 0);
 }
 
+TEST_CASE_FIXTURE(Scopes,
+                  "M7: of a long chain of causes the nearest three are told, and always the root") {
+  const BufferId y = buffer("y", 128);
+  FailureId last;
+  const auto chain = [&](std::uint64_t length) {
+    last = {};
+    for (std::uint64_t at = 0; at < length; ++at) {
+      const BufferBinding bytes_of{y, {8 * at, 8 * at + 4}};
+      over(stream, {bytes_of}).execute([&](ScopeServer&) -> Result<void> {
+        return broken("link " + std::to_string(at) + ".").with_failure(last);
+      });
+      last = carried(bytes_of).failure();
+    }
+    return table.story(last);
+  };
+  const auto has = [](const std::string& story, const std::string& what) {
+    return story.find(what) != std::string::npos;
+  };
+  const std::string five = chain(5);
+  for (int at = 0; at < 5; ++at) CHECK(has(five, "link " + std::to_string(at) + "."));
+  CHECK_FALSE(has(five, "more failure"));
+  CHECK(has(chain(6), "because of 1 more failure, and at the root\n  because of failure "));
+  const std::string twelve = chain(12);
+  for (int at = 0; at < 12; ++at) {
+    CAPTURE(at);
+    const bool told = at == 0 || at >= 8;
+    CHECK(has(twelve, "link " + std::to_string(at) + ".") == told);
+  }
+  CHECK(has(twelve, "because of 7 more failures, each because of the next, and at the root\n"));
+  CHECK(over(stream, {bytes(y, 0, 128)}).execute(succeeds).executed_cleanly());
+}
+
 TEST_CASE_FIXTURE(Scopes, "E9: two failures that each name the other go with their last byte") {
   // The inner work finds its input not yet written and says so, and the outer work finds the inner
   // output broken and says so. A story must still have a root, and an end.

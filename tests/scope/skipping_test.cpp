@@ -248,7 +248,7 @@ TEST_CASE_FIXTURE(Scopes, "K7: a path through a buffer that is gone still tells 
   REQUIRE(report.has_value());
   CHECK(report->failure() == root);
   CHECK(report->message().find("the root error") != std::string::npos);
-  CHECK(report->message().find("needed a buffer that is gone [0, 16)") != std::string::npos);
+  CHECK(report->message().find("needed \"y\" [0, 16) (gone by now)") != std::string::npos);
 }
 
 }  // namespace refrain

@@ -95,7 +95,7 @@ class Error {
  private:
   struct Body {
     std::string message;
-    std::string context;  // lines, each "\n  ..."
+    std::string context;  // lines, each "\n  - ..."
   };
 
   ErrorKind kind_;

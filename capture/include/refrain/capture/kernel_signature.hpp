@@ -58,5 +58,7 @@ struct KernelSignature {
 
 /// `name/version(in f32*, in_out f32*, f32)`, for messages.
 std::string text(const KernelSignature& signature);
+/// `argument 2 (in f32*)`, counted from 1, for messages: the one at `offset` of the block.
+std::string argument_at(const KernelSignature& signature, std::uint32_t offset);
 
 }  // namespace refrain

@@ -195,7 +195,8 @@ class Window {
   [[nodiscard]] Error still_out(Members::Index member) const;
   /// Two nodes of a graph made from what was staged that conflict without an order (C13).
   [[nodiscard]] std::optional<Error> race(const SealedGraph& graph) const;
-  void refuse(const Error& error, Where where) noexcept;
+  /// Claims for `error`; `told` says whether somebody is given it.
+  void refuse(const Error& error, Where where, bool told) noexcept;
   /// A window that has ended owns nothing, however long its handle stays (M2, M4).
   void end(WindowState state) noexcept;
   Result<SealedWindow> build(const SealOptions& options);
@@ -209,6 +210,7 @@ class Window {
   WarmUp warm_up_;
   std::vector<std::string> first_uses_;
   std::optional<Error> abandoned_;  // what its handle is told
+  FailureId abandonment_;           // what that became
   std::optional<Doom> doom_;
   std::uint64_t later_dooms_ = 0;
   Leave leaving_ = Leave::no;

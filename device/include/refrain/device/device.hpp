@@ -35,6 +35,10 @@ struct DeviceOptions {
   /// work of another stream is refused (E11).
   bool checks = true;
   FailureListener on_failure{};
+  /// Hears of each failure whose last byte goes, written again or freed, before anybody read of it:
+  /// no read, check or story told it, nor a sync or a seal. Must not throw, and may not call the
+  /// device.
+  UnreadListener on_unread{};
 };
 
 /// What the handles of one device share. Safe to share.

@@ -39,6 +39,7 @@ class SkipHistory {
   void clear() noexcept { count_ = 0; }
   [[nodiscard]] std::size_t kept() const noexcept { return count_ < kKept ? count_ : kKept; }
   [[nodiscard]] std::uint64_t dropped() const noexcept { return count_ - kept(); }
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   /// The `age`-th newest, 0 being the newest; `age` < kept().
   [[nodiscard]] const Skip& newest(std::size_t age) const noexcept {
     return skips_[(count_ - 1 - age) % kKept];
@@ -49,6 +50,13 @@ class SkipHistory {
   std::uint64_t count_ = 0;
 };
 
+/// The windows that a failure doomed: the newest, and how many there were.
+struct DoomedWindows {
+  StreamId stream;
+  Where opened;
+  std::uint64_t count = 0;
+};
+
 /// One failure. Lives while something refers to it: a claim, or a failure that it caused.
 struct FailureRecord : boost::intrusive::list_base_hook<> {
   FailureId id;
@@ -57,16 +65,25 @@ struct FailureRecord : boost::intrusive::list_base_hook<> {
   FailureRecord* cause = nullptr;  ///< What the work met inside its body, when that is known.
   bool causes = false;             ///< Whether another failure may name this one as its cause.
   bool provisional = false;        ///< Whether its scope is still open.
+  bool counts = false;             ///< Whether somebody should read of it before it goes.
+  bool told = false;               ///< Whether somebody has.
   KernelId kernel;
   StreamId stream;
   Where where;
   SkipHistory skips;
+  DoomedWindows doomed;
+
+  /// Somebody read of this failure, and so of those that it stems from.
+  void tell() noexcept {
+    for (FailureRecord* at = this; at != nullptr; at = at->cause) at->told = true;
+  }
 };
 
 /// The pool of failures of one table.
 class FailureRecords {
  public:
-  FailureRecords() = default;
+  /// With `keeps_unread`, a failure that nobody has read of waits in `take_dead` when it goes.
+  explicit FailureRecords(bool keeps_unread) noexcept : keeps_unread_(keeps_unread) {}
   ~FailureRecords();
   FailureRecords(const FailureRecords&) = delete;
   FailureRecords& operator=(const FailureRecords&) = delete;
@@ -101,8 +118,9 @@ class FailureRecords {
 
   using List = boost::intrusive::list<FailureRecord>;
 
-  /// The failures that are gone and still hold a user's exception. Destroying one runs the user's
-  /// code, so that is done without the mutex; then `give_back` takes the records, with it.
+  /// The failures that are gone and of which a listener is to hear, or which still hold a user's
+  /// exception. Either runs the user's code, so that is done without the mutex; then `give_back`
+  /// takes the records, with it.
   [[nodiscard]] List take_dead() noexcept;
   void give_back(List& records) noexcept;
 
@@ -114,6 +132,7 @@ class FailureRecords {
   List live_list_;
   List free_;
   List dead_;
+  const bool keeps_unread_;
   std::atomic<std::uint64_t> live_{0};
 };
 

@@ -24,6 +24,7 @@
 
 #include "refrain/base/mutex.hpp"
 #include "refrain/scope/claims.hpp"
+#include "refrain/scope/unread_failure.hpp"
 
 namespace refrain {
 
@@ -158,7 +159,8 @@ class LateClaim {
 /// Safe to share.
 class FailureTable {
  public:
-  explicit FailureTable(std::uint32_t device);
+  /// `on_unread` may be empty.
+  explicit FailureTable(std::uint32_t device, UnreadListener on_unread = {});
   ~FailureTable();
   FailureTable(const FailureTable&) = delete;
   FailureTable& operator=(const FailureTable&) = delete;
@@ -172,6 +174,7 @@ class FailureTable {
   void remove(BufferId buffer) noexcept;
   /// The owner of a live allocation; null when the handle is stale (M6). Takes no lock.
   [[nodiscard]] void* owner_of(BufferId buffer) const noexcept;
+  /// Its name, also of one that is gone as long as nothing has taken its place; else empty.
   [[nodiscard]] std::string name_of(BufferId buffer) const;
 
   // Streams.
@@ -242,12 +245,15 @@ class FailureTable {
   // Questions.
 
   /// What `binding` is known to carry now: its error, naming its failure. Reads nothing, waits
-  /// for nothing, takes nothing (M8).
-  [[nodiscard]] std::optional<Error> check(const BufferBinding& binding) noexcept;
+  /// for nothing, takes nothing (M8). Without `tells` nobody has read of the failure by that.
+  [[nodiscard]] std::optional<Error> check(const BufferBinding& binding,
+                                           bool tells = true) noexcept;
   /// The story of every distinct failure that `bindings` carry (M7), or none when all are clean.
   [[nodiscard]] std::optional<Error> report(std::span<const BufferBinding> bindings);
   /// The story of one failure; a sentence that says so when it is gone.
   [[nodiscard]] std::string story(FailureId failure);
+  /// Somebody was told of `failure` by other means.
+  void told(FailureId failure) noexcept;
   /// How many failures live. Zero when everything is clean (M2).
   [[nodiscard]] std::uint64_t live_failures() const noexcept { return records_.live(); }
 
@@ -277,8 +283,8 @@ class FailureTable {
   friend class FoundFailure;
   friend class Overlay;
 
-  /// Holds the mutex for a block in which failures may go, and destroys the exceptions that they
-  /// held after it: those are the user's, and may call the table.
+  /// Holds the mutex for a block in which failures may go. After it, tells the listener of those
+  /// that nobody has read of, and destroys the exceptions that they held: both are the user's.
   class REFRAIN_THREAD_ANNOTATION(scoped_lockable) Hold {
    public:
     explicit Hold(FailureTable& table) REFRAIN_THREAD_ANNOTATION(acquire_capability(table.mutex_))
@@ -323,6 +329,8 @@ class FailureTable {
   void put(Slot& target, ByteRange range, Claim claim) noexcept REFRAIN_REQUIRES(mutex_);
   void erase(Slot& target, ByteRange range) noexcept REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] bool bare(std::span<const BufferBinding> bindings) const noexcept;
+  /// What `buffer` is called, as `name_of`.
+  [[nodiscard]] const std::string* name(BufferId buffer) const noexcept REFRAIN_REQUIRES(mutex_);
   void top_up() noexcept REFRAIN_REQUIRES(mutex_);
   /// Claims what `scope` writes: for a failure that has reached its inputs since they were looked
   /// at (E10), or else with its provisional.
@@ -336,9 +344,11 @@ class FailureTable {
   void release(FailureRecord* record) noexcept;
   [[nodiscard]] std::string describe(const BufferBinding& binding) const REFRAIN_REQUIRES(mutex_);
   void describe(const FailureRecord& record, Draft& draft) const REFRAIN_REQUIRES(mutex_);
+  void describe_causes(const FailureRecord& record, Draft& draft) const REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] std::string carriers(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
 
   const std::uint32_t device_;
+  const UnreadListener on_unread_;
   std::atomic<std::uint64_t> follows_{0};  // odd while a failure is being followed (E10)
   std::atomic<bool> short_{false};         // whether room that was kept for exits has been used
   std::atomic<Version> watched_version_{1};

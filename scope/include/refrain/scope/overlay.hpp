@@ -14,7 +14,9 @@ namespace refrain {
 /// For the window's thread.
 class Overlay {
  public:
-  Overlay(FailureTable& table, StreamId stream) noexcept : table_(table), stream_(stream) {}
+  /// For a window of `stream` that was opened at `opened`.
+  Overlay(FailureTable& table, StreamId stream, Where opened = {}) noexcept
+      : table_(table), stream_(stream), opened_(opened) {}
   /// Forgets everything, as `abort` promises: all claims are as they were (C11).
   ~Overlay();
   Overlay(const Overlay&) = delete;
@@ -34,8 +36,10 @@ class Overlay {
 
   /// The window refuses to seal, or was dropped (C11): makes the claims real. What was recorded
   /// cleanly carries `error`; what failed or was skipped carries its own failure; bytes that the
-  /// window read before it wrote them keep what they carried, because nothing has run.
-  void refuse(const Error& error, Where where) noexcept;
+  /// window read before it wrote them keep what they carried, because nothing has run. The failure
+  /// that `error` names doomed the window. With `told`, somebody was given `error`. Answers the
+  /// failure that it becomes.
+  FailureId refuse(const Error& error, Where where, bool told = false) noexcept;
   /// Lets go of every claim and of every failure that only this window knew.
   void forget() noexcept;
 
@@ -52,6 +56,7 @@ class Overlay {
 
   FailureTable& table_;
   StreamId stream_;
+  Where opened_;
   SegmentPool segments_;
   std::map<BufferId, Entry> entries_;
   OpenScope* current_ = nullptr;
