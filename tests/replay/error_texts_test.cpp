@@ -265,9 +265,9 @@ TEST_CASE("R1: a skip that other work hands on is told as docs/errors.md shows")
   ExecuteScope<Stream>::over(it.stream, intern_kernel_name("attention block"), std::move(writes),
                              at(151))
       .execute([&](Stream& on) -> Result<void> {
-        return on.launch(*it.norm, four(152), hidden, normed)
-            .into_result()
-            .with_context("While computing layer 3.");
+        const auto ran = on.launch(*it.norm, four(152), hidden, normed).into_result();
+        REQUIRE_FALSE(ran.ok());
+        return ran.error().with_context("While computing layer 3.");
       });
   is_shown(it.unreadable(block));
 }
@@ -282,6 +282,13 @@ TEST_CASE("M2: a failure that nobody read of is told as docs/errors.md shows") {
   it.stream.fill(logits, 0);
   REQUIRE(it.unread.size() == 1);
   is_shown(it.unread.front());
+}
+
+TEST_CASE("kernel signatures: a kernel of another one is told as docs/errors.md shows") {
+  Decoder it;
+  const Result<Map> loaded = it.device.kernel<Map>("step");
+  REQUIRE_FALSE(loaded.ok());
+  is_shown(loaded.error().text());
 }
 
 TEST_CASE("M7: a failure that doomed two windows names the newest and counts the other") {
