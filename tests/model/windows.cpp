@@ -1,0 +1,514 @@
+// Windows, warm-ups and replays: rules C and P.
+#include <algorithm>
+
+#include "model/model.hpp"
+
+namespace refrain::model {
+namespace {
+
+const Shape* region_of(const Graph& graph, const std::string& name, int& number) {
+  for (std::size_t at = 0; at < graph.regions.size(); ++at) {
+    if (graph.regions[at].name != name || name.empty()) continue;
+    number = static_cast<int>(at);
+    return &graph.regions[at];
+  }
+  return nullptr;
+}
+
+bool writes_region(const Graph& graph, int region) {
+  return std::any_of(graph.writes.begin(), graph.writes.end(),
+                     [&](const At& at) { return at.first == region; });
+}
+
+bool own(const Shape& shape) { return shape.role == Role::constant || shape.role == Role::scratch; }
+
+}  // namespace
+
+Window* Model::window(int s) {
+  Window* const found = on(s).window.get();
+  if (found == nullptr) return nullptr;
+  if (found->life != WindowLife::over && !found->members[s].left) return found;
+  on(s).window.reset();
+  return nullptr;
+}
+
+Window* Model::capturing(int s) {
+  Window* const found = window(s);
+  return found != nullptr && found->capturing() ? found : nullptr;
+}
+
+Answer Model::prepare(int s) {
+  if (window(s) != nullptr || !on(s).scopes.empty()) return refused(ErrorKind::wrong_state);  // C1
+  auto made = std::make_shared<Window>();
+  made->origin = s;
+  made->members[s];
+  on(s).window = made;
+  windows_.insert(made);
+  return {};
+}
+
+Answer Model::begin(Window& window) {
+  if (window.life != WindowLife::prepared || !on(window.origin).scopes.empty()) {
+    return refused(ErrorKind::wrong_state);
+  }
+  window.life = WindowLife::recording;
+  return {};
+}
+
+void Model::doom(Window& window, int failure, const std::string& says) {
+  if (window.doomed) return;  // C6
+  window.doomed = true;
+  window.doom_failure = failure;
+  window.doom_says = says;
+  window.life = WindowLife::doomed;
+}
+
+int Model::touch(Window& window, int buffer) {
+  for (std::size_t at = 0; at < window.regions.size(); ++at) {
+    if (window.regions[at] == buffer) return static_cast<int>(at);
+  }
+  window.regions.push_back(buffer);
+  window.owners.push_back(at(buffer).owner.lock());  // C14
+  return static_cast<int>(window.regions.size()) - 1;
+}
+
+void Model::stage(Window& window, int s, Node node,
+                  const std::vector<std::pair<Use, Span>>& arguments) {
+  for (const auto& [use, span] : arguments) {
+    node.arguments.push_back({use, touch(window, span.buffer), span.begin, span.end});
+  }
+  if (window.life != WindowLife::recording) return;
+  Member& member = window.members[s];
+  node.member = s;
+  node.before = member.known;
+  node.before.insert(member.own.begin(), member.own.end());
+  member.own.insert(static_cast<int>(window.nodes.size()));
+  window.nodes.push_back(std::move(node));
+}
+
+// C11.
+void Model::refuse(Window& window, int failure) {
+  for (const auto& [where, inside] : window.bytes) {
+    if (!inside.present || inside.read_first || !at(where.first).alive()) continue;
+    Byte& byte = at(where.first).bytes[where.second];
+    const bool own = inside.failure != 0 && !this->failure(inside.failure).open;
+    byte.failure = own ? inside.failure : failure;
+    byte.mark = 0;
+    byte.passed_on = false;
+  }
+}
+
+void Model::end(Window& window) {
+  window.life = WindowLife::over;
+  window.bytes.clear();
+  window.owners.clear();
+  std::erase_if(windows_, [&](const auto& each) { return each.get() == &window; });
+}
+
+void Model::drop(Window& window) {
+  if (window.life == WindowLife::over) return;
+  const auto kept = *std::find_if(windows_.begin(), windows_.end(),
+                                  [&](const auto& each) { return each.get() == &window; });
+  if (window.capturing()) {
+    const int number = mint(ErrorKind::window_doomed, "");
+    set_cause(number, window.doom_failure);
+    refuse(window, number);
+  }
+  end(window);
+}
+
+std::shared_ptr<Recording> Model::seal(Window& window, bool allow_empty,
+                                       const std::optional<std::pair<int, Role>>& role,
+                                       Answer& answer) {
+  const auto found = std::find_if(windows_.begin(), windows_.end(),
+                                  [&](const auto& each) { return each.get() == &window; });
+  const std::shared_ptr<Window> kept = found != windows_.end() ? *found : nullptr;
+  if (window.life == WindowLife::prepared) {
+    end(window);
+    answer = refused(ErrorKind::wrong_state);
+    return nullptr;
+  }
+  if (window.abandoned) {
+    answer = refused(ErrorKind::window_doomed);
+    return nullptr;
+  }
+  if (!window.capturing() || !window.scopes.empty()) {
+    answer = refused(ErrorKind::wrong_state);
+    return nullptr;
+  }
+  for (const auto& [stream, ran] : window.warm_up) {  // C15
+    const std::size_t recorded = window.recorded[stream];
+    if ((stream == window.origin || recorded != 0) && recorded < ran.size()) doom(window, 0, "");
+  }
+  auto graph = std::make_shared<Graph>();
+  const auto build = [&]() -> std::optional<ErrorKind> {
+    if (window.doomed) return ErrorKind::window_doomed;
+    if (window.nodes.empty() && !allow_empty) return ErrorKind::recorded_nothing;  // C17
+    std::set<int> waited = window.members[window.origin].known;
+    waited.insert(window.members[window.origin].own.begin(),
+                  window.members[window.origin].own.end());
+    if (waited.size() != window.nodes.size()) return ErrorKind::window_doomed;  // C21
+    for (const int buffer : window.regions) graph->regions.push_back(at(buffer).shape);
+    if (role) {
+      const auto told = std::find(window.regions.begin(), window.regions.end(), role->first);
+      if (told == window.regions.end()) return ErrorKind::invalid_argument;
+      Shape& shape = graph->regions[static_cast<std::size_t>(told - window.regions.begin())];
+      shape.role = role->second;
+      if (shape.role == Role::state && !shape.start) shape.start = Values(shape.size, 0);
+      if (shape.role != Role::state && shape.role != Role::constant) shape.start.reset();
+    }
+    std::set<std::string> names;
+    for (const Shape& shape : graph->regions) {
+      if (shape.frozen && shape.role != Role::constant) return ErrorKind::invalid_argument;
+      if (!shape.name.empty() && !names.insert(shape.name).second) {
+        return ErrorKind::invalid_argument;
+      }
+      if (shape.role == Role::constant && !shape.start) return ErrorKind::invalid_argument;
+    }
+    graph->nodes = window.nodes;
+    for (const Node& node : graph->nodes) {
+      for (const NodeArgument& argument : node.arguments) {
+        const Shape& shape = graph->regions[static_cast<std::size_t>(argument.region)];
+        if (argument.use != Use::in && shape.role == Role::constant) {
+          return ErrorKind::constant_written;
+        }
+      }
+      for (const NodeArgument& argument : node.arguments) {
+        const Shape& shape = graph->regions[static_cast<std::size_t>(argument.region)];
+        if (argument.use == Use::out || shape.role == Role::constant) continue;
+        for (std::uint64_t byte = argument.begin; byte < argument.end; ++byte) {
+          if (!graph->writes.contains({argument.region, byte})) {
+            graph->reads.insert({argument.region, byte});
+          }
+        }
+      }
+      for (const NodeArgument& argument : node.arguments) {
+        if (argument.use == Use::in) continue;
+        for (std::uint64_t byte = argument.begin; byte < argument.end; ++byte) {
+          graph->writes.insert({argument.region, byte});
+        }
+      }
+    }
+    for (std::size_t region = 0; region < graph->regions.size(); ++region) {
+      const bool read = std::any_of(graph->reads.begin(), graph->reads.end(), [&](const At& at) {
+        return at.first == static_cast<int>(region);
+      });
+      Shape& shape = graph->regions[region];
+      if (shape.role == Role::scratch && read) shape.role = Role::none;
+    }
+    for (std::size_t later = 0; later < window.nodes.size(); ++later) {  // C13
+      for (std::size_t earlier = 0; earlier < later; ++earlier) {
+        const Node& a = window.nodes[earlier];
+        const Node& b = window.nodes[later];
+        if (b.before.contains(static_cast<int>(earlier))) continue;
+        for (const NodeArgument& one : a.arguments) {
+          for (const NodeArgument& other : b.arguments) {
+            const bool conflict = one.region == other.region &&
+                                  std::max(one.begin, other.begin) < std::min(one.end, other.end) &&
+                                  (one.use != Use::in || other.use != Use::in);
+            if (conflict) return ErrorKind::window_doomed;
+          }
+        }
+      }
+    }
+    return std::nullopt;
+  };
+  if (const std::optional<ErrorKind> kind = build()) {
+    answer = {Answer::What::failed, *kind, window.doom_failure, window.doom_says};
+    const int number = mint(*kind, "");
+    if (window.doomed) set_cause(number, window.doom_failure);
+    refuse(window, number);
+    end(window);
+    return nullptr;
+  }
+  auto recording = std::make_shared<Recording>();
+  recording->graph = graph;
+  recording->memory = window.regions;
+  recording->owners = window.owners;
+  recording->mark = mint(ErrorKind::not_replayed, "");
+  end(window);
+  for (const auto& [region, byte] : graph->writes) {  // C18
+    at(recording->memory[static_cast<std::size_t>(region)]).bytes[byte].mark = recording->mark;
+  }
+  return recording;
+}
+
+bool Model::first_use() {
+  bool allowed = true;
+  for (const auto& window : std::set<std::shared_ptr<Window>>(windows_)) {
+    if (window->life == WindowLife::prepared) {
+      ++window->first_uses;
+    } else {
+      doom(*window, 0, "");
+      allowed = false;
+    }
+  }
+  return allowed;
+}
+
+bool Model::load(int kernel) {
+  if (loaded_.contains(kernel)) return true;
+  if (!first_use()) return false;
+  loaded_.insert(kernel);
+  return true;
+}
+
+// Warm-ups.
+
+void Model::run_checks(Window& window, int s, const std::string& name) {
+  if (window.life == WindowLife::prepared) {
+    window.warm_up[s].push_back(name);
+    return;
+  }
+  if (window.life != WindowLife::recording || window.warm_up.empty()) return;
+  if (!window.whole && !window.warm_up.contains(s)) return;
+  const std::vector<std::string>& ran = window.warm_up[s];
+  const std::size_t at = window.recorded[s]++;
+  if (at >= ran.size() || ran[at] != name) doom(window, 0, "");  // C15
+}
+
+void Model::about_to_run(int s, const Work& work) {
+  Window* const mine = window(s);
+  if (mine != nullptr && mine != pass_) return run_checks(*mine, s, work.name);
+  if (pass_ == nullptr) return;
+  pass_->warm_up[s].push_back(work.name);
+  for (const Span& span : work.reads) {
+    for (std::uint64_t byte = span.begin; byte < span.end; ++byte) {
+      if (!pass_written_.contains({span.buffer, byte})) pass_read_.insert({span.buffer, byte});
+    }
+  }
+  for (const Span& span : work.writes) {
+    for (std::uint64_t byte = span.begin; byte < span.end; ++byte) {
+      const At where{span.buffer, byte};
+      const Byte& now = at(span.buffer).bytes[byte];
+      if (pass_read_.contains(where) && !pass_written_.contains(where) && now.met() == 0) {
+        pass_saved_[where] = now.value;
+      }
+      pass_written_.insert(where);
+    }
+  }
+}
+
+void Model::begin_pass(Window& window) {
+  window.warm_up.clear();
+  window.whole = true;
+  window.first_uses = 0;
+  pass_ = &window;
+  pass_read_.clear();
+  pass_written_.clear();
+  pass_saved_.clear();
+}
+
+Spans Model::saved() const {
+  Spans all;
+  for (const auto& [where, value] : pass_saved_) {
+    all.push_back({where.first, where.second, where.second + 1});
+  }
+  return all;
+}
+
+void Model::end_pass(int s) {
+  pass_ = nullptr;
+  host_waited(saved(), true);
+  for (const auto& [where, value] : pass_saved_) {
+    if (!at(where.first).alive()) continue;
+    Work work;
+    work.writes = {{where.first, where.second, where.second + 1}};
+    work.looks = work.in_order = work.heard = false;
+    work.at_once = true;
+    work.run = [this, where = where, value = value]() -> Ran {
+      at(where.first).bytes[where.second].value = value;
+      return {};
+    };
+    static_cast<void>(issue(s, std::move(work)));
+  }
+}
+
+// Replay.
+
+bool Model::not_portable(const Graph& graph) const {
+  return std::any_of(graph.reads.begin(), graph.reads.end(), [&](const At& at) {
+    const Role role = graph.regions[static_cast<std::size_t>(at.first)].role;
+    return role != Role::input && role != Role::state;
+  });
+}
+
+std::shared_ptr<Plan> Model::plan(const std::shared_ptr<const Graph>& graph) {
+  auto made = std::make_shared<Plan>();
+  made->graph = graph;
+  for (const Shape& shape : graph->regions) {
+    made->constants.push_back(-1);
+    if (shape.role == Role::constant) {
+      made->owners.push_back(allocate(shape, false, made->constants.back()));
+    }
+  }
+  return made;
+}
+
+void Model::give(Instance& instance, int region) {
+  const auto at = static_cast<std::size_t>(region);
+  const Shape& shape = instance.graph->regions[at];
+  const bool scratch = shape.role == Role::scratch;
+  const bool unwritten = !scratch && (checks_ || shape.role == Role::input);
+  instance.owners[at] = allocate(shape, unwritten, instance.memory[at]);
+  instance.listed = false;
+}
+
+std::shared_ptr<Instance> Model::instance(const std::shared_ptr<Plan>& plan) {
+  auto made = std::make_shared<Instance>();
+  made->graph = plan->graph;
+  made->plan = plan;
+  made->memory = plan->constants;
+  made->offset.resize(made->memory.size());
+  made->owners.resize(made->memory.size());
+  for (std::size_t at = 0; at < made->memory.size(); ++at) {
+    const Role role = made->graph->regions[at].role;
+    if (role == Role::state || role == Role::scratch) give(*made, static_cast<int>(at));
+  }
+  return made;
+}
+
+std::shared_ptr<Instance> Model::instance(const std::shared_ptr<Recording>& recording,
+                                          Answer& answer) {
+  if (recording->in_use) {  // P7
+    answer = refused(ErrorKind::busy);
+    return nullptr;
+  }
+  recording->in_use = true;
+  auto made = std::make_shared<Instance>();
+  made->graph = recording->graph;
+  made->recording = recording;
+  made->memory = recording->memory;
+  made->offset.resize(made->memory.size());
+  made->owners = recording->owners;
+  return made;
+}
+
+Spans Model::spans_of(const Instance& instance, const std::set<At>& bytes, bool scratch) {
+  Spans all;
+  for (const auto& [region, byte] : bytes) {
+    const auto at = static_cast<std::size_t>(region);
+    if (!scratch && !instance.recording && instance.graph->regions[at].role == Role::scratch) {
+      continue;
+    }
+    const std::uint64_t where = instance.offset[at] + byte;
+    if (!all.empty() && all.back().buffer == instance.memory[at] && all.back().end == where) {
+      ++all.back().end;
+    } else {
+      all.push_back({instance.memory[at], where, where + 1});
+    }
+  }
+  return all;
+}
+
+void Model::list(Instance& instance) {
+  const Graph& graph = *instance.graph;
+  std::set<At> fresh;
+  std::set_difference(graph.writes.begin(), graph.writes.end(), graph.reads.begin(),
+                      graph.reads.end(), std::inserter(fresh, fresh.end()));
+  instance.reads = spans_of(instance, graph.reads, true);
+  instance.writes = spans_of(instance, graph.writes, false);  // P1
+  instance.fresh = spans_of(instance, fresh, false);
+  instance.listed = true;
+}
+
+Answer Model::complete(Instance& instance) {
+  if (instance.listed) return {};
+  for (const auto& [region, byte] : instance.graph->reads) {
+    if (instance.memory[static_cast<std::size_t>(region)] < 0) return refused(ErrorKind::unbound);
+  }
+  for (std::size_t at = 0; at < instance.memory.size(); ++at) {
+    if (instance.memory[at] < 0) give(instance, static_cast<int>(at));
+  }
+  list(instance);
+  return {};
+}
+
+Answer Model::locate(Instance& instance, const std::string& name, Span& span) {
+  int region = 0;
+  const Shape* const shape = region_of(*instance.graph, name, region);
+  if (shape == nullptr || own(*shape)) return refused(ErrorKind::unbound);
+  const auto at = static_cast<std::size_t>(region);
+  if (instance.memory[at] < 0) give(instance, region);
+  span = {instance.memory[at], instance.offset[at], instance.offset[at] + shape->size};
+  return {};
+}
+
+Answer Model::bind(Instance& instance, const std::string& name, const Span& span,
+                   bool other_element) {
+  int region = 0;
+  const Shape* const shape = region_of(*instance.graph, name, region);
+  if (shape == nullptr || own(*shape)) return refused(ErrorKind::unbound);
+  if (other_element) return refused(ErrorKind::invalid_argument);
+  if (const auto unsound = wrong(span)) return refused(*unsound);
+  if (span.end - span.begin != shape->size) return refused(ErrorKind::invalid_argument);
+  const bool written = writes_region(*instance.graph, region);
+  if (written && at(span.buffer).shape.role == Role::constant) {
+    return refused(ErrorKind::invalid_argument);
+  }
+  for (std::size_t other = 0; other < instance.memory.size(); ++other) {
+    if (static_cast<int>(other) == region || instance.memory[other] < 0) continue;
+    const Span taken{instance.memory[other], instance.offset[other],
+                     instance.offset[other] + instance.graph->regions[other].size};
+    const bool either = written || writes_region(*instance.graph, static_cast<int>(other));
+    if (either && overlap({taken}, {span})) return refused(ErrorKind::invalid_argument);
+  }
+  const auto at = static_cast<std::size_t>(region);
+  if (instance.memory[at] == span.buffer && instance.offset[at] == span.begin) return {};
+  instance.memory[at] = span.buffer;
+  instance.offset[at] = span.begin;
+  instance.owners[at] = this->at(span.buffer).owner.lock();
+  instance.listed = false;
+  return {};
+}
+
+Answer Model::replay(int s, const std::shared_ptr<Instance>& instance, bool look) {
+  if (capturing(s) != nullptr) return refused(ErrorKind::refused_in_window);
+  if (Answer complete = this->complete(*instance); !complete.ok()) return complete;
+  if (look) {  // P2
+    const int beneath = instance->recording ? instance->recording->mark : 0;
+    if (const int met = first_failure(nullptr, instance->reads, beneath); met != 0) {
+      note_issued(s, instance->reads, instance->fresh);
+      hear(s, failure(met).kind);
+      claim(nullptr, instance->fresh, met, failure(met).open);
+      return {Answer::What::skipped, ErrorKind::skipped, met, ""};
+    }
+  }
+  Work work;
+  if (look) work.reads = instance->reads;
+  work.writes = instance->writes;
+  work.unrun = instance->fresh;
+  work.looks = work.heard = false;
+  work.owners = {instance};
+  Instance* const running = instance.get();
+  work.run = [this, running]() -> Ran {
+    for (const Node& node : running->graph->nodes) {
+      std::vector<std::pair<Use, Span>> arguments;
+      for (const NodeArgument& argument : node.arguments) {
+        const auto at = static_cast<std::size_t>(argument.region);
+        const std::uint64_t offset = running->offset[at];
+        arguments.push_back(
+            {argument.use, {running->memory[at], offset + argument.begin, offset + argument.end}});
+      }
+      Ran ran = run(arguments, node);
+      if (ran.how != Ran::How::clean) return ran;
+    }
+    return {};
+  };
+  return issue(s, std::move(work));
+}
+
+Answer Model::reset(int s, Instance& instance) {
+  if (capturing(s) != nullptr) return refused(ErrorKind::refused_in_window);
+  for (std::size_t at = 0; at < instance.memory.size(); ++at) {
+    const Shape& shape = instance.graph->regions[at];
+    if (shape.role != Role::state) continue;
+    const Span span{instance.memory[at], instance.offset[at], instance.offset[at] + shape.size};
+    const bool zero = *shape.start == Values(shape.size, 0);
+    const Answer answer = zero ? fill(s, span, 0, true) : write(s, span, *shape.start);
+    if (!answer.ok()) return answer;
+  }
+  return {};
+}
+
+}  // namespace refrain::model
