@@ -93,6 +93,7 @@ Result<Stream> Device::stream(StreamKind kind) const {
 Stream::~Stream() {
   if (!core_) return;
   core_->backend.reset();  // waits, also when a window's handle keeps the rest
+  core_->device->order().ended(core_->device->order().point(id()));  // E11
   if (window() == nullptr) return;
   core_->window->gone(core_->member);  // C10, C21
   if (core_->member == Members::kOrigin) core_->device->closed(*core_->window);
@@ -594,15 +595,22 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
   for (const BufferBinding& part : pass->preserved.about_to_run(reads, writes)) {
     const Result<const Allocation*> memory = core_->device->resolve(part);
     core_->device->wait_for(std::span(&part, 1), false);
-    // What carries a failure is not run over, and putting it back would heal it.
-    if (!memory.ok() || core_->device->table().check(part, false)) continue;
-    std::vector<std::byte> bytes(part.range.size());
-    const Result<void> got = core_->device->backend().read(*core_->backend, bytes,
-                                                           (*memory)->address() + part.range.begin);
-    if (got.ok()) {
-      pass->preserved.save(part, std::move(bytes));
-    } else {
-      pass->preserved.could_not_save(got.error());
+    BufferBinding rest = part;
+    while (memory.ok() && !rest.range.empty()) {
+      // What carries a failure is not run over, and putting it back would heal it.
+      const FoundFailure bad =
+          core_->device->table().read_failure(core_->show, std::span(&rest, 1));
+      const ByteRange good{rest.range.begin, bad ? bad.needed().range.begin : rest.range.end};
+      rest.range.begin = bad ? bad.needed().range.end : rest.range.end;
+      if (good.empty()) continue;
+      std::vector<std::byte> bytes(good.size());
+      const Result<void> got =
+          core_->device->backend().read(*core_->backend, bytes, (*memory)->address() + good.begin);
+      if (got.ok()) {
+        pass->preserved.save({part.buffer, good}, std::move(bytes));
+      } else {
+        pass->preserved.could_not_save(got.error());
+      }
     }
   }
 }

@@ -35,6 +35,7 @@ class Generator {
     int id = 0;
     int size = 0;
     int named = 0;  // whose region it is
+    bool constant = false;
   };
 
   int below(int limit) {
@@ -73,7 +74,7 @@ class Generator {
                                                   Role::input, Role::output, Role::state,
                                                   Role::state, Role::constant, Role::scratch}));
     op.a = below(3) == 0 ? 0 : below(150);
-    buffers_.push_back({id, op.n, id});
+    buffers_.push_back({id, op.n, id, op.m == static_cast<int>(Role::constant)});
     const OneBuffer made = buffers_.back();
     if (below(3) != 0 && op.m != static_cast<int>(Role::constant)) {
       Op& written = add(OpKind::write);
@@ -81,9 +82,10 @@ class Generator {
       written.n = below(200);
     }
   }
-  ViewRef view() {
+  ViewRef view(bool written = false) {
     if (in_100(bad_) && below(3) == 0) return {-1, 0, 0};
-    const OneBuffer of = any(buffers_);
+    OneBuffer of = any(buffers_);
+    while (written && of.constant && !in_100(bad_ + 1)) of = any(buffers_);
     const auto size = static_cast<std::uint32_t>(of.size);
     if (below(2) == 0) return {of.id, 0, size};
     const auto begin = static_cast<std::uint32_t>(below(of.size));
@@ -92,12 +94,12 @@ class Generator {
     if (below(40) == 0) count = 0;
     return {of.id, begin, count};
   }
-  /// As long as `other`, if there is such a one.
+  /// As long as `other` and of another buffer, if there is such a one.
   ViewRef like(const ViewRef& other) {
     ViewRef made = view();
-    for (int tries = 0; tries < 4; ++tries) {
+    for (int tries = 0; tries < 6; ++tries) {
       const OneBuffer of = any(buffers_);
-      if (static_cast<std::uint32_t>(of.size) < other.size) continue;
+      if (of.id == other.buffer || static_cast<std::uint32_t>(of.size) < other.size) continue;
       const std::uint32_t room = static_cast<std::uint32_t>(of.size) - other.size;
       made = {of.id, static_cast<std::uint32_t>(below(static_cast<int>(room) + 1)), other.size};
       break;
@@ -116,7 +118,10 @@ class Generator {
     if (extent) op.n = below(3);
     op.m = tag();
     op.a = in_100(3) ? 1 : 0;
-    for (ViewRef& each : op.views) each = view();
+    const std::vector<Use> uses = uses_of(static_cast<KernelKind>(op.n));
+    for (std::size_t at = 0; at < op.views.size(); ++at) {
+      op.views[at] = view(at < uses.size() && uses[at] != Use::in);
+    }
     if (extent && below(3) != 0) {
       for (const OneBuffer& buffer : buffers_) {
         if (buffer.size == 24) op.views[2] = {buffer.id, 0, 24};
@@ -128,20 +133,20 @@ class Generator {
       case 0:
       case 1: {
         Op& op = add(OpKind::copy);
-        op.views[0] = view();
+        op.views[0] = view(true);
         op.views[1] = in_100(bad_) ? view() : like(op.views[0]);
         break;
       }
       case 2: {
         Op& op = add(OpKind::fill);
-        op.views[0] = view();
+        op.views[0] = view(true);
         op.n = below(200);
         break;
       }
       case 3:
       case 4: {
         Op& op = add(OpKind::write);
-        op.views[0] = view();
+        op.views[0] = view(true);
         op.n = in_100(fails_) ? tag() : below(200);
         op.m = in_100(bad_) ? 1 : 0;
         break;
@@ -149,7 +154,7 @@ class Generator {
       case 5: {
         if (!in_100(3 * fails_)) break;
         Op& op = add(OpKind::failed_write);
-        op.views[0] = view();
+        op.views[0] = view(true);
         op.n = ++last_;
         break;
       }
@@ -168,7 +173,7 @@ class Generator {
     op.n = below(2);
     op.m = pick({0, 0, 0, in_100(fails_) ? 1 : 0, in_100(fails_) ? 2 : 0, in_100(fails_) ? 3 : 0});
     op.a = below(2);
-    for (ViewRef& each : op.views) each = view();
+    for (std::size_t at = 0; at < op.views.size(); ++at) op.views[at] = view(at == 0);
     const ViewRef writes = op.views[0];
     ++depth_;
     focus_ = s;
@@ -231,7 +236,7 @@ class Generator {
       if (in_100(fails_)) op.m = 1;
       if (repeat == 1) ++depth_;
       for (int inside = below(6) + 1; inside > 0; --inside) {
-        in_100(8) ? first_use() : in_100(15) ? events() : work();
+        in_100(4) ? first_use() : in_100(10) ? events() : work();
       }
       body.assign(program_.ops.begin() + static_cast<std::ptrdiff_t>(from), program_.ops.end());
       if (repeat == 1) end();
@@ -243,7 +248,7 @@ class Generator {
     if (in_100(70) && !body.empty()) {
       for (const Op& op : body) program_.ops.push_back(op);
     } else if (body.empty()) {
-      for (int inside = below(9); inside > 0; --inside) step();
+      for (int inside = below(9); inside > 0; --inside) below(3) == 0 ? step() : work();
     }
     focus_ = focus;
     if (in_100(70)) end_window(s);
@@ -289,7 +294,7 @@ class Generator {
       for (const OneBuffer& buffer : std::vector<OneBuffer>(buffers_)) give(id, buffer);
     }
     instances_.push_back(id);
-    for (int more = below(4); more > 0; --more) use(id);
+    for (int more = below(7); more > 0; --more) below(3) == 0 ? step() : use(id);
   }
   /// Memory for one region of an instance: bound, or the instance's own.
   void give(int instance, const OneBuffer& region) {
@@ -298,7 +303,7 @@ class Generator {
       op.id = ++last_;
       op.a = instance;
       op.n = region.named;
-      buffers_.push_back({op.id, region.size, region.named});
+      buffers_.push_back({op.id, region.size, region.named, region.constant});
       if (below(2) != 0) return;
       const int located = op.id;
       Op& write = add(OpKind::write);
@@ -336,29 +341,35 @@ class Generator {
         if (streams_.size() > 1) std::erase(streams_, s);
         break;
       }
-      default: add(OpKind::free).id = any(buffers_).id;
+      default: {
+        const int id = any(buffers_).id;
+        add(OpKind::free).id = id;
+        const bool kept = buffers_.size() < 3 || in_100(3 * bad_);
+        if (!kept) std::erase_if(buffers_, [&](const OneBuffer& each) { return each.id == id; });
+      }
     }
   }
 
   void step() {
     const int choice = below(100);
-    if (choice < 52) {
+    if (choice < 46) {
       work();
-    } else if (choice < 66) {
+    } else if (choice < 58) {
       ask();
-    } else if (choice < 72) {
+    } else if (choice < 64) {
       events();
-    } else if (choice < 72 + nests_) {
+    } else if (choice < 64 + nests_) {
       nest();
-    } else if (choice < 76 + holds_ && !workers_.empty()) {
+    } else if (choice < 68 + holds_ && !workers_.empty()) {
       hold();
-    } else if (choice < 82) {
+    } else if (choice < 78) {
       if (in_100(windows_) && depth_ == 0) window();
-    } else if (choice < 84) {
+    } else if (choice < 80) {
       if (!open_.empty()) end_window(any(open_));
     } else if (choice < 91) {
       if (!instances_.empty()) {
         use(any(instances_));
+        if (below(2) == 0) use(any(instances_));
       } else {
         work();
       }

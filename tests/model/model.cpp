@@ -201,6 +201,7 @@ Answer Model::wait(int s, const std::shared_ptr<Event>& event) {
   }
   if (capturing(s) != nullptr) return refused(ErrorKind::refused_in_window);  // C12
   on(s).known.insert(event->known.begin(), event->known.end());
+  if (!on(s).worker) host_known_.insert(event->known.begin(), event->known.end());  // it has waited
   if (on(s).worker) {
     Queued step;
     step.what = Queued::What::wait;
@@ -246,12 +247,15 @@ std::set<int> Model::unordered(int s, const Spans& reads, const Spans& writes) {
   return all;
 }
 
-void Model::note_issued(int s, const Spans& reads, const Spans& writes) {
-  if (!on(s).worker) return;  // it has ended when the call is back
+bool Model::in_order(int s, const Spans& reads, const Spans& writes) {
+  if (capturing(s) != nullptr) return true;
+  if (checks_ && !unordered(s, reads, writes).empty()) return false;
+  if (!on(s).worker) return true;  // it has ended when the call is back
   const int number = static_cast<int>(issued_.size());
   issued_.push_back({s, reads, writes, on(s).known});
   issued_.back().before.insert(number);
   on(s).known.insert(number);
+  return true;
 }
 
 void Model::host_waited(const Spans& spans, bool readers) {
@@ -553,14 +557,11 @@ void Model::late(int s, const Queued& failed, ErrorKind kind, const std::string&
 
 Answer Model::issue(int s, Work work) {
   Window* const inside = capturing(s);
-  if (work.heard) about_to_run(s, work);
   const Spans unrun = work.unrun.value_or(work.writes);
-  if (inside == nullptr) {
-    if (kE11 && checks_ && work.in_order && !unordered(s, work.reads, work.writes).empty()) {
-      return fail(s, unrun, ErrorKind::busy, "");
-    }
-    if (!work.at_once) note_issued(s, work.reads, work.writes);
+  if (!work.at_once && !work.asked && !in_order(s, work.reads, work.writes)) {  // E11
+    return fail(s, unrun, ErrorKind::unordered, "no event and no sync puts one after the other");
   }
+  if (work.heard) about_to_run(s, work);
   Answer answer;
   Scope scope;
   scope.stream = s;
@@ -660,8 +661,6 @@ Answer Model::launch(int s, KernelKind kernel, std::uint32_t tag, const Spans& v
   if (refuse) {
     if (capturing(s) != nullptr) {
       static_cast<void>(first_failure(capturing(s), work.reads));
-    } else {
-      note_issued(s, {}, work.writes);
     }
     return fail(s, work.writes, *refuse, "");
   }
@@ -686,13 +685,11 @@ Answer Model::launch_extent(int s, KernelKind kernel, std::uint32_t tag, const S
   std::optional<ErrorKind> unsound = wrong(extent);
   if (!unsound && extent.end - extent.begin != 24) unsound = ErrorKind::invalid_argument;
   if (unsound) {
-    note_issued(s, {}, writes);
     return fail(s, writes, *unsound, "");
   }
   host_waited({extent}, false);
   Answer answer;
   if (!carried(extent).empty()) {
-    note_issued(s, {extent}, writes);
     open(s, {extent}, writes, true, answer);
     return answer;
   }
@@ -716,7 +713,6 @@ Answer Model::copy(int s, const Span& to, const Span& from) {
   const bool fits = to.end - to.begin == from.end - from.begin && !overlap({to}, {from});
   if (!unsound && !fits) unsound = ErrorKind::invalid_argument;
   if (unsound) {
-    if (capturing(s) == nullptr) note_issued(s, {}, work.writes);
     return fail(s, work.writes, *unsound, "");
   }
   if (empty(from)) return {};
@@ -729,7 +725,7 @@ Answer Model::copy(int s, const Span& to, const Span& from) {
   return issue(s, std::move(work));
 }
 
-Answer Model::fill(int s, const Span& to, std::uint8_t value, bool at_once) {
+Answer Model::fill(int s, const Span& to, std::uint8_t value) {
   std::optional<ErrorKind> unsound = wrong(to);
   if (!unsound && at(to.buffer).shape.role == Role::constant) {
     unsound = ErrorKind::constant_written;
@@ -737,10 +733,8 @@ Answer Model::fill(int s, const Span& to, std::uint8_t value, bool at_once) {
   Work work;
   work.name = "fill";
   work.looks = false;
-  work.in_order = !at_once;
   if (!unsound && !empty(to)) work.writes = {to};
   if (unsound) {
-    if (capturing(s) == nullptr) note_issued(s, {}, work.writes);
     return fail(s, work.writes, *unsound, "");
   }
   if (empty(to)) return {};
@@ -761,7 +755,6 @@ Answer Model::write(int s, const Span& to, const Values& values) {
   Work work;
   work.name = "write";
   work.looks = false;
-  work.in_order = false;
   work.at_once = true;
   if (!unsound && !empty(to)) work.writes = {to};
   if (!unsound && values.size() != to.end - to.begin) unsound = ErrorKind::invalid_argument;

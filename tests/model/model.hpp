@@ -23,9 +23,6 @@
 
 namespace refrain::model {
 
-/// Whether work that nothing orders is refused (E11).
-inline constexpr bool kE11 = false;
-
 /// Bytes of an allocation, by its number; -1 is none.
 struct Span {
   int buffer = -1;
@@ -233,9 +230,9 @@ struct Work {
   Spans reads, writes;
   std::optional<Spans> unrun{};
   bool looks = true;     ///< Is skipped when something that it reads is bad.
-  bool in_order = true;  ///< Is refused when nothing orders it (E11).
+  bool asked = false;    ///< Its order has been asked for.
   bool heard = true;     ///< By warm-ups.
-  bool at_once = false;  ///< Is done by the host when the call is back.
+  bool at_once = false;  ///< The host has waited, and does it before the call is back.
   std::function<Ran()> run{};
   std::function<void(Window&)> stage{};
   std::vector<Owner> owners{};
@@ -301,7 +298,7 @@ class Model {
   Answer launch_extent(int s, KernelKind kernel, std::uint32_t tag, const Spans& views,
                        const Span& extent);
   Answer copy(int s, const Span& to, const Span& from);
-  Answer fill(int s, const Span& to, std::uint8_t value, bool at_once = false);
+  Answer fill(int s, const Span& to, std::uint8_t value);
   Answer write(int s, const Span& to, const Values& values);
   void failed_write(int s, const Span& to, const std::string& says);
   Answer read(int s, const Span& from, Values& values, std::vector<int>& told);
@@ -369,7 +366,8 @@ class Model {
   void doom(Window& window, int failure, const std::string& says);
   void about_to_run(int s, const Work& work);
   void late(int s, const Queued& failed, ErrorKind kind, const std::string& says);
-  void note_issued(int s, const Spans& reads, const Spans& writes);
+  /// Whether work may be issued as far as order goes; from then on it counts as issued (E11).
+  bool in_order(int s, const Spans& reads, const Spans& writes);
   void refuse(Window& window, int failure);
   void end(Window& window);
   int touch(Window& window, int buffer);

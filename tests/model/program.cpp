@@ -116,6 +116,54 @@ std::string text(const Op& op) {
 
 }  // namespace
 
+const char* name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::allocate: return "allocate";
+    case OpKind::free: return "free";
+    case OpKind::stream: return "stream";
+    case OpKind::end_stream: return "end_stream";
+    case OpKind::launch: return "launch";
+    case OpKind::launch_extent: return "launch_extent";
+    case OpKind::copy: return "copy";
+    case OpKind::fill: return "fill";
+    case OpKind::write: return "write";
+    case OpKind::failed_write: return "failed_write";
+    case OpKind::read: return "read";
+    case OpKind::check: return "check";
+    case OpKind::sync: return "sync";
+    case OpKind::look: return "look";
+    case OpKind::hold: return "hold";
+    case OpKind::release: return "release";
+    case OpKind::record_event: return "record_event";
+    case OpKind::wait_event: return "wait_event";
+    case OpKind::host_wait: return "host_wait";
+    case OpKind::reached: return "reached";
+    case OpKind::nest: return "nest";
+    case OpKind::end: return "end";
+    case OpKind::reuses: return "reuses";
+    case OpKind::prepare: return "prepare";
+    case OpKind::warm_up: return "warm_up";
+    case OpKind::begin: return "begin";
+    case OpKind::record: return "record";
+    case OpKind::seal: return "seal";
+    case OpKind::abort: return "abort";
+    case OpKind::drop: return "drop";
+    case OpKind::first_use: return "first_use";
+    case OpKind::load: return "load";
+    case OpKind::instance: return "instance";
+    case OpKind::plan: return "plan";
+    case OpKind::plan_instance: return "plan_instance";
+    case OpKind::locate: return "locate";
+    case OpKind::bind: return "bind";
+    case OpKind::replay: return "replay";
+    case OpKind::reset: return "reset";
+    case OpKind::drop_recording: return "drop_recording";
+    case OpKind::drop_plan: return "drop_plan";
+    case OpKind::drop_instance: return "drop_instance";
+  }
+  return "?";
+}
+
 std::string text(const Program& program) {
   std::string all = program.checks ? "" : "checks = false;\n";
   std::size_t depth = 0;

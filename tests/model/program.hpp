@@ -88,6 +88,8 @@ struct Program {
   std::vector<Op> ops;
 };
 
+const char* name_of(OpKind kind);
+
 /// As lines of C++, more or less.
 std::string text(const Program& program);
 

@@ -115,7 +115,7 @@ class Session {
     run_range(0, program_.ops.size());
     if (right()) finish();
     if (!right() || watchdog_.barked()) turnstile_.open_all();
-    return {wrong_, at_, done_};
+    return {wrong_, at_, done_, std::move(tally_)};
   }
 
  private:
@@ -176,8 +176,20 @@ class Session {
       wrong("the text is \"" + error.text() + "\" and not \"" + says + "\"");
     }
   }
+  void count(const Answer& answer) {
+    static constexpr const char* kNames[] = {"well", "skipped", "failed", "threw"};
+    const Op& op = program_.ops[at_ < program_.ops.size() ? at_ : 0];
+    std::string how = kNames[static_cast<int>(answer.what)];
+    if (answer.what == Answer::What::failed) how = name_of(answer.kind);
+    std::string name = name_of(op.kind);
+    if (const OneStream* const on = stream(op.s); on != nullptr && model_.capturing(on->model)) {
+      name += " in a window";
+    }
+    ++tally_[name + ": " + how];
+  }
   template <class T>
   void same(const Result<T>& got, const Answer& expected) {
+    count(expected);
     if (got.ok() != expected.ok()) {
       return wrong(got.ok() ? "it went well and should be " + std::string(name_of(expected.kind))
                             : "it failed: " + got.error().text());
@@ -209,6 +221,7 @@ class Session {
     }
   }
   void same_work(const Ended& got, const Answer& expected) {
+    count(expected);
     static constexpr const char* kNames[] = {"executed", "skipped", "failed", "threw"};
     if (got.what != expected.what) {
       return wrong(std::string("it ") + kNames[static_cast<int>(got.what)] +
@@ -292,6 +305,7 @@ class Session {
   void settle() {
     model_.settle([this](int s) {
       turnstile_.let_fail(s);
+      ++tally_["a late failure"];
       std::unique_lock lock(heard_mutex_);
       const bool heard = heard_changed_.wait_for(
           lock, std::chrono::seconds(4), [this] { return heard_.size() >= model_.heard().size(); });
@@ -325,7 +339,7 @@ class Session {
   }
   /// Puts events between this and what it conflicts with; false when that cannot be.
   bool order(const Op& op, const Spans& reads, const Spans& writes) {
-    if (kE11 && program_.checks && !op.ordered) return true;
+    if (program_.checks && !op.ordered) return true;
     OneStream& to = *stream(op.s);
     for (const int m : model_.unordered(to.model, reads, writes)) {
       OneStream* from = nullptr;
@@ -380,6 +394,7 @@ class Session {
   // Running.
 
   void run_range(std::size_t from, std::size_t to) {
+    const std::size_t around = at_;
     while (from < to && right()) {
       at_ = from;
       watchdog_.pat();
@@ -391,6 +406,7 @@ class Session {
         wrong("it waits for what it need not wait for, or for ever");
       }
     }
+    if (right()) at_ = around;
   }
   /// The `end` that belongs to the operation at `index`, or the end of the program.
   [[nodiscard]] std::size_t end_of(std::size_t index) const {
@@ -1181,6 +1197,7 @@ class Session {
   std::string wrong_;
   std::size_t at_ = 0;
   std::size_t done_ = 0;
+  std::map<std::string, std::uint64_t> tally_;
   int depth_ = 0;
   bool warming_ = false;
 

@@ -7,6 +7,9 @@
 // more than the rules let it wait for never comes back; a watchdog notices.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "model/program.hpp"
@@ -18,6 +21,8 @@ struct Verdict {
   std::string wrong;
   std::size_t at = 0;    ///< The operation.
   std::size_t done = 0;  ///< Operations that did something.
+  /// How often what happened, like "replay skipped".
+  std::map<std::string, std::uint64_t> tally{};
   [[nodiscard]] bool right() const { return wrong.empty(); }
 };
 

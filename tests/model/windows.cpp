@@ -281,8 +281,9 @@ void Model::about_to_run(int s, const Work& work) {
     for (std::uint64_t byte = span.begin; byte < span.end; ++byte) {
       const At where{span.buffer, byte};
       const Byte& now = at(span.buffer).bytes[byte];
-      if (pass_read_.contains(where) && !pass_written_.contains(where) && now.met() == 0) {
-        pass_saved_[where] = now.value;
+      if (pass_read_.contains(where) && !pass_written_.contains(where)) {
+        host_waited({{span.buffer, byte, byte + 1}}, false);
+        if (now.met() == 0) pass_saved_[where] = now.value;
       }
       pass_written_.insert(where);
     }
@@ -314,7 +315,7 @@ void Model::end_pass(int s) {
     if (!at(where.first).alive()) continue;
     Work work;
     work.writes = {{where.first, where.second, where.second + 1}};
-    work.looks = work.in_order = work.heard = false;
+    work.looks = work.heard = false;
     work.at_once = true;
     work.run = [this, where = where, value = value]() -> Ran {
       at(where.first).bytes[where.second].value = value;
@@ -455,6 +456,10 @@ Answer Model::bind(Instance& instance, const std::string& name, const Span& span
   }
   const auto at = static_cast<std::size_t>(region);
   if (instance.memory[at] == span.buffer && instance.offset[at] == span.begin) return {};
+  if (instance.listed) {
+    host_waited(instance.reads, true);
+    host_waited(instance.writes, true);
+  }
   instance.memory[at] = span.buffer;
   instance.offset[at] = span.begin;
   instance.owners[at] = this->at(span.buffer).owner.lock();
@@ -465,10 +470,12 @@ Answer Model::bind(Instance& instance, const std::string& name, const Span& span
 Answer Model::replay(int s, const std::shared_ptr<Instance>& instance, bool look) {
   if (capturing(s) != nullptr) return refused(ErrorKind::refused_in_window);
   if (Answer complete = this->complete(*instance); !complete.ok()) return complete;
+  if (!in_order(s, instance->reads, instance->writes)) {  // E11
+    return fail(s, instance->fresh, ErrorKind::unordered, "");
+  }
   if (look) {  // P2
     const int beneath = instance->recording ? instance->recording->mark : 0;
     if (const int met = first_failure(nullptr, instance->reads, beneath); met != 0) {
-      note_issued(s, instance->reads, instance->fresh);
       hear(s, failure(met).kind);
       claim(nullptr, instance->fresh, met, failure(met).open);
       return {Answer::What::skipped, ErrorKind::skipped, met, ""};
@@ -478,6 +485,7 @@ Answer Model::replay(int s, const std::shared_ptr<Instance>& instance, bool look
   if (look) work.reads = instance->reads;
   work.writes = instance->writes;
   work.unrun = instance->fresh;
+  work.asked = true;
   work.looks = work.heard = false;
   work.owners = {instance};
   Instance* const running = instance.get();
@@ -504,8 +512,9 @@ Answer Model::reset(int s, Instance& instance) {
     const Shape& shape = instance.graph->regions[at];
     if (shape.role != Role::state) continue;
     const Span span{instance.memory[at], instance.offset[at], instance.offset[at] + shape.size};
+    host_waited({span}, true);
     const bool zero = *shape.start == Values(shape.size, 0);
-    const Answer answer = zero ? fill(s, span, 0, true) : write(s, span, *shape.start);
+    const Answer answer = zero ? fill(s, span, 0) : write(s, span, *shape.start);
     if (!answer.ok()) return answer;
   }
   return {};
