@@ -23,10 +23,10 @@ Members::Index Members::join(StreamId stream, const Point& point, Where where) {
   return index;
 }
 
-void Members::wait(Index member, const Point& point) {
+void Members::wait(Index member, const Point& point, bool may_leave) {
   learn(all_[member], point.clock);
   Member& joined = all_[point.member];
-  if (point.member == kOrigin || point.member == member) return;
+  if (!may_leave || point.member == kOrigin || point.member == member) return;
   if (known(point.clock, point.member) == joined.nodes) joined.left = true;
 }
 

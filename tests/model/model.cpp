@@ -196,7 +196,8 @@ Answer Model::wait(int s, const std::shared_ptr<Event>& event) {
     Member& other = recorded_in->members[event->stream];
     const bool all =
         std::includes(event->nodes.begin(), event->nodes.end(), other.own.begin(), other.own.end());
-    if (all && event->stream != recorded_in->origin && event->stream != s) other.left = true;
+    const bool may = recorded_in->scopes.empty() && event->stream != recorded_in->origin;
+    if (all && may && event->stream != s) other.left = true;
     return {};
   }
   if (capturing(s) != nullptr) return refused(ErrorKind::refused_in_window);  // C12

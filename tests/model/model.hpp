@@ -57,6 +57,7 @@ struct Shape {
   Role role = Role::none;
   std::uint64_t size = 0;
   std::optional<Values> start;  ///< Of a state or a constant.
+  bool zero = false;            ///< It starts at zero, and nobody gave bytes.
   bool frozen = false;
 };
 
@@ -282,6 +283,9 @@ class Model {
   [[nodiscard]] std::set<int> unordered(int s, const Spans& reads, const Spans& writes);
   /// The host waited for the last work that writes these bytes, or uses them.
   void host_waited(const Spans& spans, bool readers);
+
+  /// What a window would claim, should it go.
+  [[nodiscard]] static Spans of(const Window& window);
 
   /// How far each worker must have come before a call that waits for these can come back.
   using Target = std::map<int, std::size_t>;

@@ -367,6 +367,15 @@ class Session {
     });
   }
 
+  /// Whether a scope that is open elsewhere uses what a window claims as it goes.
+  bool used_by_others(const Window& window) {
+    const Spans all = Model::of(window);
+    return std::any_of(open_.begin(), open_.end(), [&](const Scope* scope) {
+      return scope->window != &window &&
+             (overlap(scope->writes, all) || overlap(scope->reads, all));
+    });
+  }
+
   // Finding what an operation names.
 
   OneStream* stream(int id) {
@@ -491,7 +500,10 @@ class Session {
     const Values start = values_from(op.a + 1, count);
     const bool given = shape.role == Role::constant || (shape.role == Role::state && op.a != 0);
     if (given) shape.start = start;
-    if (shape.role == Role::state && !given) shape.start = Values(count, 0);
+    if (shape.role == Role::state && !given) {
+      shape.start = Values(count, 0);
+      shape.zero = true;
+    }
     Result<Buffer<U8>> made =
         shape.role == Role::constant
             ? device_.constant<U8>(shape.name,
@@ -893,6 +905,7 @@ class Session {
   bool seal(const Op& op) {
     OneWindow* const opened = window(op.s);
     if (opened == nullptr || recordings_.contains(op.id)) return false;
+    if (used_by_others(*opened->model)) return false;
     if (op.ordered) wait_for_members(*opened->model);
     SealOptions options;
     options.allow_empty = op.n != 0;
@@ -929,6 +942,7 @@ class Session {
   bool leave(const Op& op) {
     OneWindow* const opened = window(op.s);
     if (opened == nullptr || !opened->model->scopes.empty()) return false;
+    if (used_by_others(*opened->model)) return false;
     if (op.kind == OpKind::abort) {
       opened->handle->abort();
       model_.abort(*opened->model);

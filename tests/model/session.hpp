@@ -28,6 +28,10 @@ struct Verdict {
 
 Verdict run(const Program& program);
 
+/// The same in a process of its own, so that one that crashes is wrong like any other. Tells no
+/// tally.
+Verdict run_apart(const Program& program);
+
 /// The program made smaller, as long as something is still wrong with it.
 Program shrink(Program program);
 

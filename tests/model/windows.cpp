@@ -98,6 +98,14 @@ void Model::refuse(Window& window, int failure) {
   }
 }
 
+Spans Model::of(const Window& window) {
+  Spans all;
+  for (const auto& [where, inside] : window.bytes) {
+    all.push_back({where.first, where.second, where.second + 1});
+  }
+  return all;
+}
+
 void Model::end(Window& window) {
   window.life = WindowLife::over;
   window.bytes.clear();
@@ -154,7 +162,10 @@ std::shared_ptr<Recording> Model::seal(Window& window, bool allow_empty,
       if (told == window.regions.end()) return ErrorKind::invalid_argument;
       Shape& shape = graph->regions[static_cast<std::size_t>(told - window.regions.begin())];
       shape.role = role->second;
-      if (shape.role == Role::state && !shape.start) shape.start = Values(shape.size, 0);
+      if (shape.role == Role::state && !shape.start) {
+        shape.start = Values(shape.size, 0);
+        shape.zero = true;
+      }
       if (shape.role != Role::state && shape.role != Role::constant) shape.start.reset();
     }
     std::set<std::string> names;
@@ -163,7 +174,9 @@ std::shared_ptr<Recording> Model::seal(Window& window, bool allow_empty,
       if (!shape.name.empty() && !names.insert(shape.name).second) {
         return ErrorKind::invalid_argument;
       }
-      if (shape.role == Role::constant && !shape.start) return ErrorKind::invalid_argument;
+      if (shape.role == Role::constant && (!shape.start || shape.zero)) {
+        return ErrorKind::invalid_argument;
+      }
     }
     graph->nodes = window.nodes;
     for (const Node& node : graph->nodes) {
@@ -513,8 +526,7 @@ Answer Model::reset(int s, Instance& instance) {
     if (shape.role != Role::state) continue;
     const Span span{instance.memory[at], instance.offset[at], instance.offset[at] + shape.size};
     host_waited({span}, true);
-    const bool zero = *shape.start == Values(shape.size, 0);
-    const Answer answer = zero ? fill(s, span, 0) : write(s, span, *shape.start);
+    const Answer answer = shape.zero ? fill(s, span, 0) : write(s, span, *shape.start);
     if (!answer.ok()) return answer;
   }
   return {};

@@ -52,9 +52,9 @@ class Members {
 
   /// `stream` waits on an event of a member, and so becomes one, or is one again.
   Index join(StreamId stream, const Point& point, Where where);
-  /// A member waits on an event of a member: what recorded it leaves, if it has recorded nothing
-  /// since (but never the origin).
-  void wait(Index member, const Point& point);
+  /// A member waits on an event of a member: what recorded it leaves, if it may and has recorded
+  /// nothing since (but never the origin).
+  void wait(Index member, const Point& point, bool may_leave);
   /// Everything that `member` has recorded, and what that follows.
   [[nodiscard]] Point point(Index member) const;
   /// `member` records the window's node number `node`.

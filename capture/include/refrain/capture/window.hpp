@@ -118,8 +118,11 @@ class Window {
   Members::Index join(StreamId stream, const Members::Point& point, Where where) {
     return members_.join(stream, point, where);
   }
-  /// A member waits on an event that a member recorded.
-  void wait(Members::Index member, const Members::Point& point) { members_.wait(member, point); }
+  /// A member waits on an event that a member recorded. Nobody leaves from inside a piece of work,
+  /// which ends in the window that it began in.
+  void wait(Members::Index member, const Members::Point& point) {
+    members_.wait(member, point, !overlay_.inside());
+  }
   /// A member is destroyed. The origin's going abandons the window (C10); another's dooms it, when
   /// work that it recorded is waited for by nobody.
   void gone(Members::Index member) noexcept;
