@@ -117,8 +117,12 @@ void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers)
     if (ledgers_.empty()) return;
     ledgers = ledgers_;
   }
-  for (const auto& ledger : ledgers) ledger->wait_for(bindings, readers);
-  order_.ended(bindings, readers);
+  const Order::Clock point = order_.point(bindings, readers);
+  for (const auto& ledger : ledgers) {
+    const auto given = point.find(ledger->stream());
+    ledger->wait_for(bindings, readers, given != point.end() ? given->second : 0);
+  }
+  order_.ended(point);
 }
 
 // Takes the mutexes of all ledgers at once, so that nothing is entered while the failure is

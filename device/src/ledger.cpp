@@ -74,12 +74,13 @@ void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   ended_.notify_all();
 }
 
-void Ledger::wait_for(std::span<const BufferBinding> bindings, bool readers) {
+void Ledger::wait_for(std::span<const BufferBinding> bindings, bool readers, std::uint64_t given) {
   Lock lock(mutex_);
   Ticket last = 0;
   for (const Entry& entry : entries_) {
     if (entry.ended) continue;
-    if (overlap(entry.work.bytes->writes, bindings) ||
+    if ((entry.work.given != 0 && entry.work.given <= given) ||
+        overlap(entry.work.bytes->writes, bindings) ||
         (readers && overlap(entry.work.bytes->reads, bindings))) {
       last = entry.ticket;
     }

@@ -184,18 +184,21 @@ void Order::raise(StreamId stream, std::uint64_t number) noexcept {
   while (line->clocks.size() > 1 && line->clocks[1].first <= number) line->clocks.pop_front();
 }
 
-void Order::has_ended(const Clock& point) {
-  for (const auto& [stream, number] : point) {
-    const Line* const line = find(stream);
-    if (line == nullptr || number <= line->ended) continue;
-    // What came before it has ended as well.
-    Clock earlier;
-    for (const auto& [from, clock] : line->clocks) {
-      if (from <= number) earlier = clock;
-    }
-    for (const auto& [other, count] : earlier) raise(other, count);
-    raise(stream, number);
+void Order::add(Clock& point, const Access& work) const {
+  const Line* const line = find(work.stream);
+  if (line == nullptr || work.number <= line->ended) return;
+  Clock earlier;
+  for (const auto& [from, clock] : line->clocks) {
+    if (from <= work.number) earlier = clock;
   }
+  learn(point, earlier);
+  learn(point, {{work.stream, work.number}});
+}
+
+void Order::has_ended(const Clock& point) {
+  Clock all;  // what came before it has ended as well
+  for (const auto& [stream, number] : point) add(all, Access{stream, number, {}, {}});
+  for (const auto& [stream, number] : all) raise(stream, number);
 }
 
 void Order::ended(const Clock& point) {
@@ -204,25 +207,31 @@ void Order::ended(const Clock& point) {
   prune();
 }
 
-void Order::ended(std::span<const BufferBinding> bindings, bool readers) {
-  if (trivial()) return;
+std::uint64_t Order::issued(StreamId stream) const {
   const Lock lock(mutex_);
-  if (after_everything(nullptr)) return;
+  const Line* const line = find(stream);
+  return line != nullptr ? line->issued : 0;
+}
+
+Order::Clock Order::point(std::span<const BufferBinding> bindings, bool readers) const {
   Clock point;
+  if (trivial()) return point;
+  const Lock lock(mutex_);
+  if (after_everything(nullptr)) return point;
   for (const BufferBinding& binding : bindings) {
-    accesses_.each(binding, readers, [&](ByteRange, const Access& access, bool) {
-      learn(point, {{access.stream, access.number}});
-      return false;
-    });
+    accesses_.each(binding, readers,
+                   [&](ByteRange, const Access& access, bool) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+                     add(point, access);
+                     return false;
+                   });
   }
   for (const Logged& each : log_) {
     if (overlap(each.bytes->writes, bindings) ||
         (readers && overlap(each.bytes->reads, bindings))) {
-      learn(point, {{each.work.stream, each.work.number}});
+      add(point, each.work);
     }
   }
-  has_ended(point);
-  prune();
+  return point;
 }
 
 void Order::prune() {

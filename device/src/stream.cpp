@@ -161,6 +161,7 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   work.advice = terms.advice;
   work.kernel = scope.kernel;
   work.where = scope.where;
+  if (core_->device->checks()) work.given = core_->device->order().issued(id());
   work.bytes = std::move(terms.bytes);
   if (work.bytes == nullptr) {
     const std::span<const BufferBinding> unrun = scope.unrun_writes();

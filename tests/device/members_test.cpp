@@ -66,6 +66,26 @@ ON_BOTH_KINDS(
   rig.stream.fill(z, 0);
 }
 
+ON_BOTH_KINDS("C21: a member does not leave from inside a piece of work") {
+  const Buffer<float> x = rig.floats("x", 1);
+  const Buffer<float> y = rig.floats("y", 2);
+  Forked it(rig);
+  WriteSet writes = it.other.write_set();
+  writes.add(y.view().binding());
+  const auto outcome = ExecuteScope<Stream>::over(it.other, intern_kernel_name("block"),
+                                                  std::move(writes), Where::here())
+                           .execute([&](Stream& other) -> Result<void> {
+                             other.launch(*rig.map, grid(4), x, y, 0U);
+                             it.join();
+                             return {};
+                           });
+  CHECK(outcome.executed_cleanly());
+  CHECK(rig.control.runs(0) == 0);
+  it.join();
+  CHECK(it.graph().nodes().size() == 1);
+  rig.stream.fill(y, 0);
+}
+
 ON_BOTH_KINDS(
     "C21: a member that still has work out refuses the seal, naming it and its last node") {
   const Buffer<float> y = rig.floats("y", 1);

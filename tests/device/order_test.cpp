@@ -1,9 +1,12 @@
 // Rule E11: outside windows nothing waits without being told to, and work that conflicts with work
 // of another stream is refused before it is issued, unless something orders the two. At the end the
 // clocks against the plainest model of "comes before": a path through a drawing of all work.
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "device/rig.hpp"
 #include "refrain/replay/instance.hpp"
@@ -178,6 +181,48 @@ TEST_CASE("E11: whether the other work has ended by now does not count") {
   while (rig.control.runs(2) == 0) std::this_thread::yield();
   rig.stream.core().ledger->wait_for_all();  // it has ended, and nobody was told
   CHECK(two.other.fill(y, 2).failed());
+}
+
+TEST_CASE("E11: who waits for work that was skipped has waited for what came before it") {
+  for (const bool over_events : {false, true}) {
+    CAPTURE(over_events);
+    std::atomic<bool> made{false};
+    Two two;
+    Rig& rig = two.rig;
+    rig.control.does[1] = [&]() -> Result<void> {
+      two.gate.wait();
+      made = true;
+      return {};
+    };
+    const Buffer<float> bad = rig.bad("bad", "it is lost");
+    const Buffer<float> y = rig.floats("y", 1);
+    const Buffer<float> z = rig.floats("z", 1);
+    rig.stream.launch(*rig.make, grid(4), y, 1U);
+    Stream& last = over_events ? two.other : rig.stream;
+    if (over_events) CHECK(last.wait(rig.stream.record_event().value()).ok());
+    CHECK(last.launch(*rig.map, grid(4), bad, z, 0U).skipped());
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      two.gate.open();
+    });
+    CHECK(two.first->write(z, four(1)).executed_cleanly());
+    CHECK(made);
+    opener.join();
+    CHECK(two.first->fill(y, 2).executed_cleanly());
+    CHECK(two.first->sync().ok());
+    CHECK(rig.values(y) == four(2));
+  }
+}
+
+TEST_CASE("E11: a stream that is gone has ended, also while the handle of its window stays") {
+  Two two;
+  Rig& rig = two.rig;
+  const Buffer<float> y = rig.floats("y", 1);
+  const OpenWindow window = two.first->prepare().value();
+  two.first->launch(*rig.make, grid(4), y, 0U);
+  two.first.reset();
+  CHECK(two.other.fill(y, 2).executed_cleanly());
+  CHECK(two.other.sync().ok());
 }
 
 TEST_CASE("E11: without checks nothing is refused") {
@@ -397,7 +442,7 @@ TEST_CASE("E11: the clocks agree with a drawing of all work, whatever is issued 
         // The host waits for those that use these bytes; with them for all that they follow.
         const std::vector<BufferBinding> list = some();
         const bool readers = pick(2) == 0;
-        order.ended(list, readers);
+        order.ended(order.point(list, readers));
         std::set<std::size_t> waited;
         for (std::size_t at = 0; at < drawing.works.size(); ++at) {
           const Drawing::Work& work = drawing.works[at];

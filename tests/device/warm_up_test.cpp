@@ -262,6 +262,20 @@ ON_BOTH_KINDS("C20: a state that carries a failure is not made good by a warm-up
   CHECK(says(rig.unreadable(state), "the state was lost"));
 }
 
+ON_BOTH_KINDS("C20: good bytes beside bad ones are put back") {
+  const Buffer<float> state = rig.floats("state", 1, Role::state);
+  rig.stream.failed_write(state.view(2, 1), broken("one of them was lost"));
+  OpenWindow window = rig.stream
+                          .prepare([&] {
+                            rig.stream.launch(*rig.look, grid(4), state, 0U);
+                            rig.stream.fill(state, 7);
+                          })
+                          .value();
+  window.abort();
+  rig.stream.fill(state.view(2, 1), 5);
+  CHECK(rig.values(state) == std::vector<float>{1, 1, 5, 1});
+}
+
 ON_BOTH_KINDS(
     "C20: a warm-up that fails or throws puts its state back, ends the window and tells why") {
   const Buffer<float> state = rig.floats("state", 1, Role::state);

@@ -29,6 +29,7 @@ class Ledger final : public Completion {
     Where where;
     std::shared_ptr<const TouchedBytes> bytes;      ///< Never null.
     std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
+    std::uint64_t given = 0;       ///< Which of the stream's pieces it is, from 1 (E11).
     const char* advice = nullptr;  ///< Added to its error: what its failure asks of the user.
   };
 
@@ -46,8 +47,9 @@ class Ledger final : public Completion {
   [[nodiscard]] bool may_run(Ticket ticket) noexcept override;
   void ended(Ticket ticket, const Error* error) noexcept override;
 
-  /// Waits for the last entry that writes `bindings`, or, with `readers`, touches them.
-  void wait_for(std::span<const BufferBinding> bindings, bool readers);
+  /// Waits for the last entry that writes `bindings`, or, with `readers`, touches them, and for the
+  /// first `given` pieces of work.
+  void wait_for(std::span<const BufferBinding> bindings, bool readers, std::uint64_t given);
   /// Waits until everything entered so far has ended.
   void wait_for_all();
   /// The first failure since this was last asked, as `sync` answers it.

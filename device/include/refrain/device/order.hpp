@@ -60,11 +60,14 @@ class Order {
   /// What `stream` is given next comes after `point`. An inline stream has waited for it.
   void wait(StreamId stream, const Clock& point);
 
-  // What the host has seen end, so that everything issued from now on comes after it.
+  /// How much `stream` was given.
+  [[nodiscard]] std::uint64_t issued(StreamId stream) const;
+  /// A point after all that writes `bindings`, or, with `readers`, touches them. What was skipped
+  /// counts: whoever waits for it waits for what comes before it.
+  [[nodiscard]] Clock point(std::span<const BufferBinding> bindings, bool readers) const;
 
+  /// The host has seen `point` come, so everything issued from now on comes after it.
   void ended(const Clock& point);
-  /// All that writes `bindings`, or, with `readers`, touches them.
-  void ended(std::span<const BufferBinding> bindings, bool readers);
 
  private:
   /// An asynchronous stream.
@@ -94,6 +97,8 @@ class Order {
   [[nodiscard]] Error unordered(const Access& work, bool writes, const Access& earlier, bool wrote,
                                 const BufferBinding& bytes) const;
   void raise(StreamId stream, std::uint64_t number) noexcept REFRAIN_REQUIRES(mutex_);
+  /// Takes `work`, and all that comes before it, into `point`.
+  void add(Clock& point, const Access& work) const REFRAIN_REQUIRES(mutex_);
   void has_ended(const Clock& point) REFRAIN_REQUIRES(mutex_);
   /// Forgets what no check can meet any more.
   void prune() REFRAIN_REQUIRES(mutex_);
