@@ -253,10 +253,16 @@ bool Model::in_order(int s, const Spans& reads, const Spans& writes) {
   if (checks_ && !unordered(s, reads, writes).empty()) return false;
   if (!on(s).worker) return true;  // it has ended when the call is back
   const int number = static_cast<int>(issued_.size());
-  issued_.push_back({s, reads, writes, on(s).known});
+  issued_.push_back({s, reads, writes, on(s).known, on(s).given});
   issued_.back().before.insert(number);
   on(s).known.insert(number);
   return true;
+}
+
+void Model::skipped(int s) {
+  if (checks_ || capturing(s) != nullptr || !on(s).worker) return;
+  on(s).known.erase(static_cast<int>(issued_.size()) - 1);
+  issued_.pop_back();
 }
 
 void Model::host_waited(const Spans& spans, bool readers) {
@@ -269,13 +275,12 @@ void Model::host_waited(const Spans& spans, bool readers) {
 
 Model::Target Model::users(const Spans& spans, bool readers) {
   Target target;
-  for (std::size_t s = 0; s < streams_.size(); ++s) {
-    std::size_t position = streams_[s].done;
-    for (const Queued& each : streams_[s].queue) {
-      ++position;
-      if (overlap(each.writes, spans) || (readers && overlap(each.reads, spans))) {
-        target[static_cast<int>(s)] = position;
-      }
+  for (const Issued& each : issued_) {
+    if (!overlap(each.writes, spans) && !(readers && overlap(each.reads, spans))) continue;
+    for (const int number : each.before) {  // all of it has ended then
+      const Issued& before = issued_[static_cast<std::size_t>(number)];
+      std::size_t& position = target[before.stream];
+      position = std::max(position, before.position);
     }
   }
   return target;
@@ -570,7 +575,10 @@ Answer Model::issue(int s, Work work) {
   scope.writes = work.writes;
   if (work.looks) {
     // A skip and the scopes of the program's own are the same rules.
-    if (open(s, work.reads, work.writes, true, answer) == nullptr) return answer;
+    if (open(s, work.reads, work.writes, true, answer) == nullptr) {
+      skipped(s);
+      return answer;
+    }
     std::vector<Scope*>& opened = scopes(s, inside);
     scope.provisional = opened.back()->provisional;
     opened.back() = &scope;
@@ -597,7 +605,7 @@ Answer Model::issue(int s, Work work) {
       around->holds = true;
     }
     on(s).queue.push_back(std::move(queued));
-    ++on(s).given;
+    issued_.back().position = ++on(s).given;
     exit(scope, true);
     return {};
   }

@@ -222,7 +222,8 @@ struct Stream {
 struct Issued {
   int stream = 0;
   Spans reads, writes;
-  std::set<int> before;  ///< With itself.
+  std::set<int> before;      ///< With itself.
+  std::size_t position = 0;  ///< How much must have ended for it to have.
 };
 
 /// A piece of work on its way to `Model::issue`.
@@ -372,6 +373,8 @@ class Model {
   void late(int s, const Queued& failed, ErrorKind kind, const std::string& says);
   /// Whether work may be issued as far as order goes; from then on it counts as issued (E11).
   bool in_order(int s, const Spans& reads, const Spans& writes);
+  /// Work that was not handed to its worker. It counts as issued where order is looked at.
+  void skipped(int s);
   void refuse(Window& window, int failure);
   void end(Window& window);
   int touch(Window& window, int buffer);

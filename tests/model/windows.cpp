@@ -489,6 +489,7 @@ Answer Model::replay(int s, const std::shared_ptr<Instance>& instance, bool look
   if (look) {  // P2
     const int beneath = instance->recording ? instance->recording->mark : 0;
     if (const int met = first_failure(nullptr, instance->reads, beneath); met != 0) {
+      skipped(s);
       hear(s, failure(met).kind);
       claim(nullptr, instance->fresh, met, failure(met).open);
       return {Answer::What::skipped, ErrorKind::skipped, met, ""};
