@@ -18,7 +18,7 @@ class Generator {
     bad_ = pick({0, 0, 2, 6});
     unordered_ = pick({0, 5, 30});
     windows_ = pick({0, 20, 60});
-    holds_ = pick({0, 2, 5});
+    holds_ = pick({0, 3, 8});
     nests_ = pick({0, 2, 4});
   }
 
@@ -161,6 +161,35 @@ class Generator {
       default: launch();
     }
   }
+  /// Good bytes everywhere.
+  void mend() {
+    for (const OneBuffer& each : std::vector<OneBuffer>(buffers_)) {
+      if (each.constant) continue;
+      Op& op = add(OpKind::write);
+      op.views[0] = {each.id, 0, static_cast<std::uint32_t>(each.size)};
+      op.n = below(190);
+    }
+  }
+  /// Another stream joins the window of `s`.
+  void fork(int s) {
+    const int id = ++last_;
+    Op& op = add(OpKind::record_event);
+    op.s = s;
+    op.id = id;
+    add(OpKind::wait_event).a = id;
+    program_.ops.back().s = any(streams_);
+    members_.push_back(program_.ops.back().s);
+  }
+  void recorded(int s) {
+    focus_ = members_.empty() || below(2) == 0 ? s : any(members_);
+    if (in_100(12)) {
+      fork(s);
+    } else if (in_100(15)) {
+      step();
+    } else {
+      work();
+    }
+  }
   void end() {
     add(OpKind::end);
     --depth_;
@@ -228,6 +257,9 @@ class Generator {
     focus_ = s;
     const int repeat = below(4);
     std::vector<Op> body;
+    members_.clear();
+    if (below(2) == 0) mend();
+    focus_ = s;
     if (repeat <= 1) {  // a warm-up, by hand or with a body, and then the same again
       const std::size_t from = program_.ops.size() + 1;
       Op& op = add(repeat == 0 ? OpKind::prepare : OpKind::warm_up);
@@ -248,10 +280,10 @@ class Generator {
     if (in_100(70) && !body.empty()) {
       for (const Op& op : body) program_.ops.push_back(op);
     } else if (body.empty()) {
-      for (int inside = below(9); inside > 0; --inside) below(3) == 0 ? step() : work();
+      for (int inside = below(9); inside > 0; --inside) recorded(s);
     }
     focus_ = focus;
-    if (in_100(70)) end_window(s);
+    if (in_100(80)) end_window(s);
     open_.push_back(s);
   }
   void end_window(int s) {
@@ -264,8 +296,8 @@ class Generator {
     op.s = s;
     op.id = ++last_;
     op.n = below(3) == 0 ? 1 : 0;
-    if (in_100(15)) {
-      op.m = below(6);
+    if (in_100(20)) {
+      op.m = pick({1, 2, 3, 4, 4, 5});
       op.views[0] = view();
     }
     recordings_.push_back(op.id);
@@ -319,6 +351,13 @@ class Generator {
     op.views[0] = below(2) == 0 ? whole : in_100(bad_) ? view() : like(whole);
   }
   void use(int instance) {
+    if (below(8) == 0) mend();
+    if (in_100(2 * fails_)) {
+      const OneBuffer of = any(buffers_);
+      Op& op = add(OpKind::write);
+      op.views[0] = {of.id, 0, static_cast<std::uint32_t>(of.size)};
+      op.n = below(2) == 0 ? kFails : kThrows;
+    }
     if (below(5) == 0) {
       add(OpKind::reset).a = instance;
     } else if (below(6) == 0) {
@@ -393,7 +432,7 @@ class Generator {
   int last_ = 0;
   int depth_ = 0;
   int focus_ = -1;
-  std::vector<int> streams_, workers_, events_, open_, recordings_, plans_, instances_;
+  std::vector<int> streams_, workers_, members_, events_, open_, recordings_, plans_, instances_;
   std::vector<OneBuffer> buffers_;
 };
 

@@ -867,6 +867,7 @@ class Session {
         entered(dropped.skipped());
       }
       left(false, ErrorKind::torn_down, "", 0);
+      if (!expected.ok()) count(expected);
       --depth_;
       return true;
     }
