@@ -18,20 +18,11 @@
 #include <vector>
 
 #include "model/kernels.hpp"
+#include "model/spans.hpp"
 #include "refrain/base/error.hpp"
 #include "refrain/capture/region.hpp"
 
 namespace refrain::model {
-
-/// Bytes of an allocation, by its number; -1 is none.
-struct Span {
-  int buffer = -1;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-};
-using Spans = std::vector<Span>;
-/// One byte of an allocation.
-using At = std::pair<int, std::uint64_t>;
 
 /// What keeps an allocation alive (M4).
 using Owner = std::shared_ptr<const void>;
@@ -403,8 +394,5 @@ class Model {
   std::set<At> pass_read_, pass_written_;
   std::map<At, int> pass_saved_;
 };
-
-/// Whether two lists have a byte in common.
-bool overlap(const Spans& some, const Spans& others);
 
 }  // namespace refrain::model

@@ -2,7 +2,6 @@
 // it is their turn, so that failures of several workers are found in the order that the model says.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -58,57 +57,6 @@ class Turnstile {
   std::map<int, int> gates_;
   std::map<int, int> turns_;
   bool all_ = false;
-};
-
-/// Calls back when an operation takes too long.
-class Watchdog {
- public:
-  explicit Watchdog(std::function<void()> late)
-      : late_(std::move(late)), thread_([this] { watch(); }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
-  /// Something went on.
-  void pat() {
-    const std::lock_guard lock(mutex_);
-    ++pats_;
-  }
-  [[nodiscard]] bool barked() {
-    const std::lock_guard lock(mutex_);
-    return barked_;
-  }
-
- private:
-  static constexpr std::chrono::seconds kPatience{5};
-
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!over_) {
-      const std::uint64_t seen = pats_;
-      if (changed_.wait_for(lock, kPatience, [this] { return over_; })) return;
-      if (pats_ != seen || barked_) continue;
-      barked_ = true;
-      lock.unlock();
-      late_();
-      lock.lock();
-    }
-  }
-
-  std::function<void()> late_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t pats_ = 0;
-  bool over_ = false;
-  bool barked_ = false;
-  std::thread thread_;
 };
 
 }  // namespace refrain::model
