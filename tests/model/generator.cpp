@@ -186,9 +186,12 @@ class Generator {
       fork(s);
     } else if (in_100(15)) {
       step();
+    } else if (nests_ != 0 && in_100(15)) {
+      nest();
     } else {
       work();
     }
+    if (below(10) == 0) program_.ops.back().ordered = false;
   }
   void end() {
     add(OpKind::end);

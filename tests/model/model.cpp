@@ -183,7 +183,9 @@ Answer Model::fail(int s, const Spans& writes, ErrorKind kind, const std::string
   enter(scope);
   failure(scope.provisional).kind = kind;
   failure(scope.provisional).says = says;
-  if (scope.window != nullptr) doom(*scope.window, 0, says);  // C3
+  if (scope.window != nullptr) {  // C3
+    doom(*scope.window, writes.empty() ? 0 : scope.provisional, says);
+  }
   exit(scope, false);
   hear(s, kind);
   return {Answer::What::failed, kind, 0, says};
@@ -245,7 +247,7 @@ Answer Model::close(std::unique_ptr<Scope> scope, bool clean, ErrorKind kind,
   failure(scope->provisional).kind = kind;
   failure(scope->provisional).says = says;
   if (cause != 0) set_cause(scope->provisional, cause);
-  if (inside != nullptr) doom(*inside, cause, says);
+  if (inside != nullptr) doom(*inside, scope->writes.empty() ? cause : scope->provisional, says);
   exit(*scope, false);
   hear(scope->stream, kind);
   return {kind == ErrorKind::exception ? Answer::What::thrown : Answer::What::failed, kind, 0,

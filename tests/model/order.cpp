@@ -30,7 +30,11 @@ void Model::end_stream(int s) {
       if (!member.left && !member.own.empty()) doom(*left, 0, "");
     } else {  // C10
       left->abandoned = true;
-      if (left->capturing()) refuse(*left, mint(ErrorKind::window_doomed, "was abandoned"));
+      if (left->capturing()) {
+        const int number = mint(ErrorKind::window_doomed, "was abandoned");
+        set_cause(number, left->doom_failure);
+        refuse(*left, number);
+      }
       end(*left);
     }
   }
