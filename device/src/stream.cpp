@@ -276,7 +276,7 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
     return std::move(outside).error();
   }
   std::array<std::uint32_t, 6> read{};
-  const Result<const Allocation*> allocation = core_->device->resolve(extent);
+  Result<const Allocation*> allocation = core_->device->resolve(extent);
   Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
   if (sound.ok() && extent.range.size() != sizeof(read)) {
     sound = Error(ErrorKind::invalid_argument, "A grid is six u32, 24 bytes; a view of " +
@@ -289,6 +289,11 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
   }
   const std::array reads{extent};
   core_->device->wait_for(reads, false);
+  allocation = core_->device->resolve(extent);  // P6: it may have waited for the last owner
+  if (!allocation.ok()) {
+    failed_writing(*this, kernel.id, std::move(writes), allocation.error(), where);
+    return allocation.error();
+  }
   if (write_streams().read_failure(reads)) {
     // The outputs carry what the extent carries, as those of any launch that lacks an input.
     return ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), where)
@@ -398,7 +403,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
 
 ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
                                         std::span<const std::byte> bytes, Where where) {
-  const Result<const Allocation*> to = core_->device->resolve(destination);
+  Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
   WriteSet writes = write_set();
   if (sound.ok()) writes.add(destination);
@@ -417,7 +422,12 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
 
   if (capturing() == nullptr) {
     const std::array written{destination};
-    core_->device->wait_for(written, true);  // E11
+    core_->device->wait_for(written, true);    // E11
+    to = core_->device->resolve(destination);  // P6: it may have waited for the last owner
+    if (!to.ok()) {
+      failed_writing(*this, write_name(), write_set(), to.error(), where);
+      return to.error();
+    }
   }
   about_to_run(write_name(), {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where);
@@ -464,7 +474,7 @@ Result<void> Stream::readable(const BufferBinding& source) const {
 
 Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte> bytes) {
   REFRAIN_TRY(outside_window("read"));
-  const Result<const Allocation*> from = core_->device->resolve(source);
+  Result<const Allocation*> from = core_->device->resolve(source);
   if (!from.ok()) return from.error();
   if (bytes.size() != source.range.size()) {
     return Error(ErrorKind::invalid_argument, "A read of " + quote((*from)->region().name) + " " +
@@ -473,6 +483,8 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
   }
   const std::array reads{source};
   core_->device->wait_for(reads, false);
+  from = core_->device->resolve(source);  // P6: it may have waited for the last owner
+  if (!from.ok()) return from.error();
   // O6: also when no failure lives, since work that another thread runs right now shows no more
   // than its scope.
   if (std::optional<Error> carried = core_->device->table().report(reads)) {
@@ -594,8 +606,8 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
   if (pass == nullptr || pass->device != core_->device.get()) return;
   pass->window.runs({id(), kernel, where});
   for (const BufferBinding& part : pass->preserved.about_to_run(reads, writes)) {
-    const Result<const Allocation*> memory = core_->device->resolve(part);
     core_->device->wait_for(std::span(&part, 1), false);
+    const Result<const Allocation*> memory = core_->device->resolve(part);
     BufferBinding rest = part;
     while (memory.ok() && !rest.range.empty()) {
       // What carries a failure is not run over, and putting it back would heal it.
@@ -617,9 +629,9 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
 }
 
 void Stream::put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where) {
+  core_->device->wait_for(std::span(&part, 1), true);
   const Result<const Allocation*> memory = core_->device->resolve(part);
   if (!memory.ok()) return;  // freed by the pass
-  core_->device->wait_for(std::span(&part, 1), true);
   WriteSet writes = write_set();
   writes.add(part);
   ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where)

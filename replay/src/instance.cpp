@@ -169,11 +169,13 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
       memory.offset == binding.range.begin) {
     return {};  // the same address again costs nothing
   }
+  // P6: what it waits for may be another owner, and the last.
+  std::shared_ptr<const Allocation> kept = (*allocation)->shared();
   if (body_->touched != nullptr) {
     body_->plan->device->wait_for(body_->touched->writes, true);
     body_->plan->device->wait_for(body_->touched->reads, true);
   }
-  memory = {(*allocation)->shared(), binding.range.begin};
+  memory = {std::move(kept), binding.range.begin};
   return body_->place(*found);
 }
 

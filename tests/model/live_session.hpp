@@ -132,6 +132,8 @@ class LiveSession {
   /// the call is on its way, so that one which does not wait is found out.
   void let_pass(const Model::Target& target);
   void let_all_pass();
+  /// Before a call that waits for whoever writes these, or, with `readers`, uses them.
+  void wait_for(const Spans& spans, bool readers);
   /// Puts events between this and what it conflicts with; false when that cannot be.
   bool order(const Op& op, const Spans& reads, const Spans& writes);
   /// Whether a scope that is open on another stream, or on the other side of a window, uses these.

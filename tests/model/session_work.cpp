@@ -49,7 +49,7 @@ void LiveSession::know(const OneBuffer& buffer) {
   for (std::uint64_t byte = 0; byte < buffer.whole.range.size(); ++byte) {
     const OneView one = part(buffer, byte, 1);
     if (!model_.unknown({one.span}) || !model_.carried(one.span).empty()) continue;
-    let_pass(model_.users({one.span}, true));
+    wait_for({one.span}, true);
     const Values value(1, static_cast<U8>(byte));
     refrain::Stream& helper = *streams_.at(kHelper).stream;
     same_work(call_work([&] { return helper.write(one.view, std::span<const U8>(value)); }),
@@ -130,8 +130,9 @@ bool LiveSession::launch(const Op& op) {
   if ((extent || op.a != 1) && !order(op, reads, writes)) return false;
   const auto tag = static_cast<std::uint32_t>(op.m);
   if (extent) {
-    if (sound(*threads) && model_.capturing(on->model) == nullptr) {
-      let_pass(model_.users({threads->span}, false));
+    const bool fits = threads->span.end - threads->span.begin == 24;
+    if (sound(*threads) && fits && model_.capturing(on->model) == nullptr) {
+      wait_for({threads->span}, false);
     }
     same_work(call_work([&] {
                 return launch_on(*on->stream, kernel, *given, tag,
@@ -182,14 +183,16 @@ bool LiveSession::write(const Op& op) {
   const Spans writes = good({*to});
   if (foreign(on->model, {}, writes)) return false;
   if (model_.capturing(on->model) != nullptr && !order(op, {}, writes)) return false;
-  if (model_.capturing(on->model) == nullptr) let_pass(model_.users(writes, true));
+  const std::uint64_t size = to->span.end - to->span.begin;
+  const bool waits = sound(*to) && model_.at(to->span.buffer).shape.role != Role::constant &&
+                     (op.m == 0 || op.kind == OpKind::failed_write);
+  if (model_.capturing(on->model) == nullptr && waits) wait_for(writes, true);
   if (op.kind == OpKind::failed_write) {
     const std::string says = "what was to be written, number " + std::to_string(op.n);
     on->stream->failed_write(to->view, Error(ErrorKind::kernel_failed, says));
     model_.failed_write(on->model, to->span, says);
     return true;
   }
-  const std::uint64_t size = to->span.end - to->span.begin;
   const Values values = values_from(op.n, size + static_cast<std::uint64_t>(op.m));
   same_work(call_work([&] { return on->stream->write(to->view, std::span<const U8>(values)); }),
             model_.write(on->model, to->span, values));
@@ -201,7 +204,7 @@ bool LiveSession::read(const Op& op) {
   const std::optional<OneView> from = view(op.views[0]);
   if (on == nullptr || !from) return false;
   if (sound(*from) && model_.capturing(on->model) == nullptr) {
-    let_pass(model_.users({from->span}, false));
+    wait_for({from->span}, false);
   }
   const Result<Values> got = on->stream->read(from->view);
   Values values;

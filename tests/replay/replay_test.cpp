@@ -2,6 +2,8 @@
 // case asks about a failure is asked after a sync.
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "counter_graph.hpp"
@@ -260,6 +262,39 @@ TEST_CASE("P4: after a replay that failed while it ran, the state must be reset 
     REQUIRE(it.replay());
     CHECK(it.result() == 2.0F);
   });
+}
+
+TEST_CASE("P6: who waits for a replay that was the last owner of some memory finds it gone") {
+  using Gate = Kernel<std::uint32_t>;
+  std::atomic<bool> open{false};
+  Replaying it(StreamKind::worker);
+  it.base.device.kernels().add<Gate>("gate", [&](std::uint32_t) {
+    while (!open) std::this_thread::yield();
+  });
+  const Gate gate = it.base.device.kernel<Gate>("gate").value();
+  for (const bool writes : {false, true}) {
+    CAPTURE(writes);
+    std::optional<Instance> last(it.plan.instance().value());
+    it.stream.write(last->view<float>("x").value(), all(3));
+    open = false;
+    it.stream.launch(gate, grid(1), 0U);
+    const View<float> y = last->view<float>("y").value();
+    REQUIRE(last->replay(it.stream).executed_cleanly());
+    last.reset();
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      open = true;
+    });
+    Result<void> got;
+    if (writes) {
+      got = it.stream.write(y, all(1)).into_result();
+    } else if (const auto read = it.stream.read(y); !read.ok()) {
+      got = read.error();
+    }
+    opener.join();
+    REQUIRE_FALSE(got.ok());
+    CHECK(got.error().kind() == ErrorKind::stale_buffer);
+  }
 }
 
 TEST_CASE("P6: destroying an instance does not disturb a replay that is on its way") {
