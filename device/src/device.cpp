@@ -85,7 +85,8 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
     refused_by_device(error);
     return error;
   }
-  auto block = std::make_shared<MemoryBlock>(backend_, *memory, constant ? *bytes : SharedBytes{});
+  auto block = hold_for(
+      self, std::make_unique<MemoryBlock>(backend_, *memory, constant ? *bytes : SharedBytes{}));
   const bool started = !std::holds_alternative<NoStart>(region.start);
   if (started && !constant) {
     const Result<void> set = bytes != nullptr ? backend_->upload(memory->address, bytes->span())
@@ -197,8 +198,59 @@ void DeviceCore::opened(Window& window) {
 }
 
 void DeviceCore::closed(const Window& window) noexcept {
+  {
+    const Lock lock(mutex_);
+    std::erase_if(windows_, [&](const OpenedWindow& each) { return each.window == &window; });
+  }
+  // C19. One at a time: when a window opens meanwhile, the rest wait for that one.
+  while (next_held() != nullptr) {
+  }
+}
+
+std::unique_ptr<Held> DeviceCore::next_held() noexcept {
   const Lock lock(mutex_);
-  std::erase_if(windows_, [&](const OpenedWindow& each) { return each.window == &window; });
+  return windows_.empty() ? held_.pop() : nullptr;
+}
+
+void DeviceCore::destroy(std::unique_ptr<Held> thing) noexcept {
+  {
+    const Lock lock(mutex_);
+    if (!windows_.empty()) {
+      held_.push(std::move(thing));
+      return;
+    }
+  }
+  thing.reset();
+}
+
+void DestroyHeld::operator()(const void*) const noexcept {
+  device->destroy(std::unique_ptr<Held>(held));
+}
+
+Result<void> DeviceCore::sync() {
+  std::vector<std::shared_ptr<Ledger>> ledgers;
+  {
+    const Lock lock(mutex_);
+    if (!windows_.empty()) {
+      const OpenedWindow& open = windows_.front();
+      return Error(ErrorKind::refused_in_window,
+                   "The device cannot be synced while a window is open: stream " +
+                       std::to_string(open.window->stream().number) + " has one" +
+                       text(open.window->opened()) + ", which " +
+                       (open.thread == std::this_thread::get_id() ? "this" : "another") +
+                       " thread opened.");
+    }
+    ledgers = ledgers_;
+  }
+  for (const auto& ledger : ledgers) {
+    const Order::Clock point = order_.point(ledger->stream());
+    ledger->wait_for_all();
+    order_.ended(point);  // E11
+  }
+  for (const auto& ledger : ledgers) {
+    if (std::optional<Error> failed = ledger->take_failure()) return *std::move(failed);
+  }
+  return {};
 }
 
 Result<void> DeviceCore::first_use(const std::string& what) {
@@ -227,8 +279,8 @@ void DeviceCore::loaded(const KernelSignature& kernel) {
 }
 
 void DeviceCore::refused_by_device(const Error& error) noexcept {
-  // C17: what wanted the memory cannot be recorded, even though nothing else went wrong. A window
-  // is used by the thread that opened it, so this thread may touch those that it opened.
+  // C17: what wanted it cannot be recorded, even though nothing else went wrong. A window is used
+  // by the thread that opened it, so this thread may touch those that it opened.
   const Lock lock(mutex_);
   for (const OpenedWindow& each : windows_) {
     if (each.thread == std::this_thread::get_id() && each.window->capturing()) {
@@ -254,12 +306,15 @@ Result<LoadedKernel> Device::load(KernelSignature signature) const {
     REFRAIN_TRY(core_->first_use("kernel " + quote(signature.name) + " was never loaded"));
   }
   Result<std::shared_ptr<const KernelCode>> code = core_->backend().kernel(signature);
-  if (!code.ok()) return std::move(code).error();
+  if (!code.ok()) {
+    core_->refused_by_device(code.error());
+    return std::move(code).error();
+  }
   core_->loaded(signature);
   LoadedKernel loaded;
   loaded.id = intern_kernel_name(signature.name);
   loaded.signature = std::make_shared<const KernelSignature>(std::move(signature));
-  loaded.code = *std::move(code);
+  loaded.code = hold_for(core_, *std::move(code));
   loaded.device = core_->number();
   return loaded;
 }

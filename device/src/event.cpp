@@ -8,9 +8,9 @@
 namespace refrain {
 
 Event::Event(std::shared_ptr<DeviceCore> device, std::shared_ptr<BackendEvent> event,
-             std::uint64_t time, Order::Clock before) noexcept
+             std::uint64_t time, Order::Clock before)
     : core_(std::move(device)),
-      event_(std::move(event)),
+      event_(hold_for(core_, std::move(event))),
       device_(core_->number()),
       time_(time),
       before_(std::move(before)) {}
@@ -28,15 +28,17 @@ Result<void> Event::outside(const char* what) const {
 Result<bool> Event::reached() const {
   REFRAIN_TRY(outside("asked for"));
   Result<bool> reached = core_->backend().reached(*event_);
-  if (reached.ok() && *reached) core_->order().ended(before_);  // E11
+  if (!reached.ok()) core_->refused_by_device(reached.error());  // C17
+  if (reached.ok() && *reached) core_->order().ended(before_);   // E11
   return reached;
 }
 
 Result<void> Event::wait() const {
   REFRAIN_TRY(outside("waited for by the host"));
-  REFRAIN_TRY(core_->backend().wait_on_host(*event_));
-  core_->order().ended(before_);  // E11
-  return {};
+  Result<void> waited = core_->backend().wait_on_host(*event_);
+  if (!waited.ok()) core_->refused_by_device(waited.error());  // C17
+  if (waited.ok()) core_->order().ended(before_);              // E11
+  return waited;
 }
 
 }  // namespace refrain

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <exception>
 #include <utility>
 
 #include "preserved.hpp"
@@ -84,20 +85,23 @@ Result<void> writable(const Allocation& allocation) {
 Result<Stream> Device::stream(StreamKind kind) const {
   auto made = std::make_shared<StreamCore>(core_, next_stream());
   Result<std::unique_ptr<BackendStream>> backend = core_->backend().stream(kind, *made->ledger);
-  if (!backend.ok()) return std::move(backend).error();
-  made->backend = *std::move(backend);
+  if (!backend.ok()) {
+    core_->refused_by_device(backend.error());  // C17
+    return std::move(backend).error();
+  }
+  made->backend = hold_for(core_, LiveStream(*core_, made->ledger, *std::move(backend)));
   if (made->backend->asynchronous()) core_->attach(made->ledger);
   return Stream(std::move(made));
 }
 
 Stream::~Stream() {
   if (!core_) return;
-  core_->backend.reset();  // waits, also when a window's handle keeps the rest
-  core_->device->order().ended(core_->device->order().point(id()));  // E11
-  if (window() == nullptr) return;
-  core_->window->gone(core_->member);  // C10, C21
-  if (core_->member == Members::kOrigin) core_->device->closed(*core_->window);
-  core_->window.reset();
+  if (window() != nullptr) {
+    core_->window->gone(core_->member);  // C10, C21
+    if (core_->member == Members::kOrigin) core_->device->closed(*core_->window);
+    core_->window.reset();
+  }
+  core_->backend.reset();  // also when a window's handle keeps the rest; waits, if C19 lets it
 }
 
 Window* Stream::window_if_member() const noexcept {
@@ -224,11 +228,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     if (!ordered.ok()) refused = std::move(ordered).error();
   }
   if (refused) {
-    if (capturing() != nullptr) {
-      // C11: state that it would have read first stays what it was, should the window refuse.
-      static_cast<void>(write_streams().read_failure(span_of(reads)));
-    }
-    failed_writing(*this, kernel.id, std::move(writes), *refused, grid.where);
+    refuse_launch(kernel.id, span_of(reads), std::move(writes), *refused, grid.where);
     return *refused;
   }
 
@@ -257,6 +257,31 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
   });
+}
+
+void Stream::refuse_launch(KernelId kernel, std::span<const BufferBinding> reads, WriteSet writes,
+                           const Error& error, Where where) {
+  if (capturing() != nullptr) {
+    // C11: state that it would have read first stays what it was, should the window refuse.
+    static_cast<void>(write_streams().read_failure(reads));
+  }
+  failed_writing(*this, kernel, std::move(writes), error, where);
+}
+
+void Stream::fail_launch(std::string_view name, const Grid& grid, const Error& error,
+                         std::span<const StagedArgument> arguments) {
+  if (grid.empty()) return;  // O11
+  Bindings reads;
+  WriteSet writes = write_set();
+  for (const StagedArgument& argument : arguments) {
+    const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
+    if (!allocation.ok()) continue;  // M6
+    if (does_read(argument.direction)) reads.push_back(argument.binding);
+    if (does_write(argument.direction) && writable(**allocation).ok()) {
+      writes.add(argument.binding);
+    }
+  }
+  refuse_launch(intern_kernel_name(name), span_of(reads), std::move(writes), error, grid.where);
 }
 
 ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
@@ -403,6 +428,31 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
 
 ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
                                         std::span<const std::byte> bytes, Where where) {
+  std::shared_ptr<const Allocation> frozen;
+  return write_one(destination, bytes, frozen, where);
+}
+
+ScopedOutcome<void> Stream::write_bytes_each(std::span<const BufferBinding> destinations,
+                                             std::span<const std::byte> bytes, Where where) {
+  std::shared_ptr<const Allocation> frozen;
+  ScopedOutcome<void> first = ScopedOutcome<void>::executed();
+  std::exception_ptr thrown;
+  for (const BufferBinding& destination : destinations) {
+    try {
+      ScopedOutcome<void> written = write_one(destination, bytes, frozen, where);
+      if (first.executed_cleanly()) first = std::move(written);
+    } catch (...) {
+      // E4: the caller's, once the others have been written.
+      if (thrown == nullptr) thrown = std::current_exception();
+    }
+  }
+  if (thrown != nullptr) std::rethrow_exception(thrown);
+  return first;
+}
+
+ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
+                                      std::span<const std::byte> bytes,
+                                      std::shared_ptr<const Allocation>& frozen, Where where) {
   Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
   WriteSet writes = write_set();
@@ -438,16 +488,19 @@ ScopedOutcome<void> Stream::write_bytes(const BufferBinding& destination,
                                             (*to)->address() + destination.range.begin, bytes);
     }
     // C14: a private copy becomes a constant of the graph, and the write a copy from it.
-    Region region;
-    region.role = Role::constant;
-    region.bytes = bytes.size();
-    region.start = SharedBytes::copy_of(bytes);
-    region.frozen = true;
-    const auto frozen = core_->device->allocate(core_->device, std::move(region), false);
-    if (!frozen.ok()) return frozen.error();
-    pin(*window, **frozen);
+    if (frozen == nullptr) {
+      Region region;
+      region.role = Role::constant;
+      region.bytes = bytes.size();
+      region.start = SharedBytes::copy_of(bytes);
+      region.frozen = true;
+      auto made = core_->device->allocate(core_->device, std::move(region), false);
+      if (!made.ok()) return std::move(made).error();
+      frozen = *std::move(made);
+    }
+    pin(*window, *frozen);
     pin(*window, **to);
-    window->stage_copy((*frozen)->whole(), destination, where, core_->member);
+    window->stage_copy(frozen->whole(), destination, where, core_->member);
     return {};
   });
 }

@@ -79,7 +79,10 @@ Result<void> InstanceBody::give_memory(std::uint32_t region) {
 Result<void> InstanceBody::place(std::uint32_t region) {
   touched.reset();
   if (!executable) return {};
-  return plan->device->backend().rebind(*executable, region, memory[region].address());
+  Result<void> bound =
+      plan->device->backend().rebind(*executable, region, memory[region].address());
+  if (!bound.ok()) plan->device->refused_by_device(bound.error());  // C17
+  return bound;
 }
 
 Result<void> InstanceBody::complete() {
@@ -275,7 +278,7 @@ Result<Instance> instance(const Recording& recording) {
     made->memory[at] = {recorded.memory[at], 0};
     addresses.push_back(recorded.memory[at]->address());
   }
-  auto executable = recorded.device->backend().prepare(recorded.graph, made->plan->code, addresses);
+  auto executable = make_executable(*made->plan, addresses);
   if (!executable.ok()) return std::move(executable).error();
   made->executable = *std::move(executable);
   return Instance(std::move(made));

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "refrain/device/device.hpp"
@@ -34,6 +35,10 @@ struct PlanBody {
 
 /// Finds the kernels of `graph` on `device`, without memory for its constants.
 Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph graph);
+
+/// An executable of `plan` on these addresses, one a region.
+Result<std::shared_ptr<Executable>> make_executable(const PlanBody& plan,
+                                                    std::span<const std::uint64_t> addresses);
 
 /// Where a region of an instance lies. Nowhere yet, while `allocation` is null.
 struct RegionMemory {
@@ -76,8 +81,8 @@ struct InstanceBody {
   void list_bindings();
 
   std::shared_ptr<const PlanBody> plan;
-  std::vector<RegionMemory> memory;  // one a region
-  std::unique_ptr<Executable> executable;
+  std::vector<RegionMemory> memory;             // one a region
+  std::shared_ptr<Executable> executable;       // held for the device (C19)
   std::shared_ptr<const TouchedBytes> touched;  // of the memory above; null while not listed
   FailureTable::Version seen_bare = 0;  // when the bytes of `touched` last carried nothing (P5)
   std::size_t reserved = 0;             // bindings for which the table keeps room

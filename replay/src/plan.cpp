@@ -18,6 +18,16 @@ Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph
   return body;
 }
 
+Result<std::shared_ptr<Executable>> make_executable(const PlanBody& plan,
+                                                    std::span<const std::uint64_t> addresses) {
+  auto made = plan.device->backend().prepare(plan.graph, plan.code, addresses);
+  if (!made.ok()) {
+    plan.device->refused_by_device(made.error());  // C17
+    return std::move(made).error();
+  }
+  return hold_for(plan.device, *std::move(made));
+}
+
 Result<Plan> Plan::prepare(const Device& device, SealedGraph graph) {
   Result<std::shared_ptr<PlanBody>> found = find_kernels(device, std::move(graph));
   if (!found.ok()) return std::move(found).error();
@@ -73,7 +83,7 @@ Result<Instance> Plan::instance() const {
   }
   std::vector<std::uint64_t> addresses;
   for (const RegionMemory& memory : made->memory) addresses.push_back(memory.address());
-  auto executable = body_->device->backend().prepare(body_->graph, body_->code, addresses);
+  auto executable = make_executable(*body_, addresses);
   if (!executable.ok()) return std::move(executable).error();
   made->executable = *std::move(executable);
   return Instance(std::move(made));

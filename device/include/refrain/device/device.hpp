@@ -17,6 +17,7 @@
 #include "refrain/base/mutex.hpp"
 #include "refrain/device/backend.hpp"
 #include "refrain/device/buffer.hpp"
+#include "refrain/device/held.hpp"
 #include "refrain/device/kernel.hpp"
 #include "refrain/device/order.hpp"
 #include "refrain/scope/failure_table.hpp"
@@ -81,16 +82,27 @@ class DeviceCore {
   [[nodiscard]] bool has_loaded(const KernelSignature& kernel);
   void loaded(const KernelSignature& kernel);
 
-  // Windows that are open, to tell one whose thread a refused call came from (C17).
+  // Windows that are open, of all threads.
   void opened(Window& window);
+  /// It has ended. With the last one goes what was held back meanwhile (C19).
   void closed(const Window& window) noexcept;
+
+  /// Destroys `thing`: now, or, while any window is open, when the last of them has closed (C19).
+  /// (A window that opens while it is destroyed does not wait for that.)
+  void destroy(std::unique_ptr<Held> thing) noexcept;
+  /// The backend refused a call that belongs to no stream: dooms every window that this thread has
+  /// open and recording (C17).
+  void refused_by_device(const Error& error) noexcept;
+  /// See Device::sync.
+  Result<void> sync();
 
  private:
   struct OpenedWindow {
     Window* window = nullptr;
     std::thread::id thread;
   };
-  void refused_by_device(const Error& error) noexcept;
+  /// What waits longest, unless a window is open.
+  [[nodiscard]] std::unique_ptr<Held> next_held() noexcept;
   void follow(LateClaim& late, std::span<const FailureTable::Open> open, StreamId stream,
               Ticket ticket, std::uint64_t order);
 
@@ -103,6 +115,7 @@ class DeviceCore {
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<OpenedWindow> windows_ REFRAIN_GUARDED_BY(mutex_);
   std::set<std::pair<std::string, std::uint32_t>> loaded_ REFRAIN_GUARDED_BY(mutex_);
+  HeldList held_ REFRAIN_GUARDED_BY(mutex_);  // last: what it destroys uses the others
 };
 
 /// A device. Safe to share; copying shares.
@@ -150,6 +163,11 @@ class Device {
   }
   /// The same without types, for a signature that was read from a file.
   Result<LoadedKernel> load(KernelSignature signature) const;
+
+  /// Waits until all work that was issued to any stream has ended. Answers the first late failure
+  /// of the oldest stream that has one which neither this nor its own `sync` has told; ask again
+  /// for those of others. Refused while a window is open in any thread (C12, C19).
+  Result<void> sync() const { return core_->sync(); }
 
   /// What `view` is known to carry now: nothing, or its error with the failure's number and
   /// without its story. Reads nothing and waits for nothing (M8).

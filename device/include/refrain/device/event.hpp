@@ -18,7 +18,7 @@ class Event {
  public:
   /// `time` and `before` are what `device` knows of the stream's work so far.
   Event(std::shared_ptr<DeviceCore> device, std::shared_ptr<BackendEvent> event, std::uint64_t time,
-        Order::Clock before) noexcept;
+        Order::Clock before);
 
   /// In a window (C21).
   Event(const std::shared_ptr<Window>& window, Members::Point point, std::uint32_t device);

@@ -194,12 +194,16 @@ struct LoadedKernel {
   std::uint32_t device = 0;
 };
 
+template <class... P>
+class PackedArguments;
+
 /// A kernel that takes `P...`: each of them `In<T>`, `Out<T>`, `InOut<T>`, an arithmetic value, an
 /// enum, or a struct that lists its fields. Made by `Device::kernel`. Safe to share.
 template <class... P>
 class Kernel {
  public:
   using Layout = detail::BlockLayout<P...>;
+  using Arguments = PackedArguments<P...>;
 
   static KernelSignature signature(std::string_view name, std::uint32_t version = 1) {
     return signature_of<P...>(name, version);

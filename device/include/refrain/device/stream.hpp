@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -44,7 +46,8 @@ class Stream {
  public:
   Stream(Stream&&) noexcept = default;
   Stream& operator=(Stream&&) = delete;
-  /// Waits for its work to end. A window that is still open is dropped (C11).
+  /// Waits for its work to end; while any other window of the device is open it does not, and the
+  /// work goes on (C19). A window of its own that is still open is abandoned (C10).
   ~Stream();
 
   // Work.
@@ -57,6 +60,16 @@ class Stream {
       const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... arguments) {
     const PackedArguments<P...> packed(arguments...);
     return launch_packed(kernel.loaded(), grid, packed.block(), packed.views());
+  }
+
+  /// A launch of a kernel that could not be had, because of `error`: what `K`, a `Kernel<...>`,
+  /// declares as written is claimed and its inputs stay as they are (R4). Nothing reaches the
+  /// device.
+  template <class K, class... A>
+  void failed_launch(std::string_view name, const Grid& grid, const Error& error,
+                     const A&... arguments) {
+    const typename K::Arguments packed(arguments...);
+    fail_launch(name, grid, error, packed.views());
   }
 
   /// Launches with a grid that is read from `extent`: x, y and z of blocks, then of threads. The
@@ -112,6 +125,23 @@ class Stream {
                             std::span<const std::type_identity_t<T>> values,
                             Where where = Where::here()) {
     return write(destination.view(), values, where);
+  }
+  /// Writes the same host bytes to several destinations, each as a `write` of its own: one that
+  /// fails does not stop the others. Answers the first that failed, in their order (R3).
+  template <class T>
+  ScopedOutcome<void> write_each(std::span<const View<T>> destinations,
+                                 std::span<const std::type_identity_t<T>> values,
+                                 Where where = Where::here()) {
+    std::vector<BufferBinding> bindings;
+    for (const View<T>& each : destinations) bindings.push_back(each.binding());
+    return write_bytes_each(bindings, std::as_bytes(values), where);
+  }
+  template <class T>
+  ScopedOutcome<void> write_each(std::initializer_list<View<T>> destinations,
+                                 std::span<const std::type_identity_t<T>> values,
+                                 Where where = Where::here()) {
+    return write_each(std::span<const View<T>>(destinations.begin(), destinations.size()), values,
+                      where);
   }
   /// What was to be written to `destination` cannot come, because of `error`: claims it (R2).
   template <class T>
@@ -197,12 +227,16 @@ class Stream {
   ScopedOutcome<void> launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
                                     std::span<const std::byte> block,
                                     std::span<const StagedArgument> arguments, Where where);
+  void fail_launch(std::string_view name, const Grid& grid, const Error& error,
+                   std::span<const StagedArgument> arguments);
   ScopedOutcome<void> copy_bytes(const BufferBinding& destination, const BufferBinding& source,
                                  Where where);
   ScopedOutcome<void> fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
                                  std::uint32_t width, Where where);
   ScopedOutcome<void> write_bytes(const BufferBinding& destination,
                                   std::span<const std::byte> bytes, Where where);
+  ScopedOutcome<void> write_bytes_each(std::span<const BufferBinding> destinations,
+                                       std::span<const std::byte> bytes, Where where);
   void fail_bytes(const BufferBinding& destination, const Error& error, Where where);
   Result<void> read_bytes(const BufferBinding& source, std::span<std::byte> bytes);
   void reuse(const BufferBinding& bytes);
@@ -247,6 +281,12 @@ class Stream {
                         std::span<const BufferBinding> writes, Where where);
   template <class Issue>
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
+  /// A launch that the device never sees (M6, R4).
+  void refuse_launch(KernelId kernel, std::span<const BufferBinding> reads, WriteSet writes,
+                     const Error& error, Where where);
+  /// `frozen` is the window's copy of `bytes`, once there is one.
+  ScopedOutcome<void> write_one(const BufferBinding& destination, std::span<const std::byte> bytes,
+                                std::shared_ptr<const Allocation>& frozen, Where where);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> warm_up(const std::function<Result<void>()>& body, std::uint32_t most_passes,

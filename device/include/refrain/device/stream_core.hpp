@@ -11,6 +11,27 @@
 
 namespace refrain {
 
+/// A stream of the backend's with the ledger that its work reports to.
+class LiveStream {
+ public:
+  LiveStream(DeviceCore& device, std::shared_ptr<Ledger> ledger,
+             std::unique_ptr<BackendStream> stream) noexcept
+      : device_(&device), ledger_(std::move(ledger)), stream_(std::move(stream)) {}
+  LiveStream(LiveStream&&) noexcept = default;
+  LiveStream& operator=(LiveStream&&) = delete;
+  ~LiveStream() {
+    if (ledger_ == nullptr) return;  // moved from
+    stream_.reset();                 // waits for its work
+    device_->detach(*ledger_);
+  }
+  [[nodiscard]] BackendStream* get() const noexcept { return stream_.get(); }
+
+ private:
+  DeviceCore* device_;
+  std::shared_ptr<Ledger> ledger_;
+  std::unique_ptr<BackendStream> stream_;
+};
+
 /// For one thread at a time.
 struct StreamCore {
   StreamCore(std::shared_ptr<DeviceCore> on, StreamId id)
@@ -20,11 +41,7 @@ struct StreamCore {
         ledger(std::make_shared<Ledger>(*device, id)) {
     device->table().attach(show);
   }
-  ~StreamCore() {
-    backend.reset();  // waits for its work, which still reports to the ledger
-    device->detach(*ledger);
-    device->table().detach(show);
-  }
+  ~StreamCore() { device->table().detach(show); }
   StreamCore(const StreamCore&) = delete;
   StreamCore& operator=(const StreamCore&) = delete;
 
@@ -32,8 +49,8 @@ struct StreamCore {
   ScopeShow show;
   WriteSetPool pool;
   std::shared_ptr<Ledger> ledger;
-  std::unique_ptr<BackendStream> backend;
-  std::shared_ptr<Window> window;  // the one that it is a member of, if any
+  std::shared_ptr<BackendStream> backend;  // of a LiveStream; null once the handle is gone
+  std::shared_ptr<Window> window;          // the one that it is a member of, if any
   Members::Index member = Members::kOrigin;
 };
 
