@@ -1,5 +1,8 @@
 // C19: what is destroyed while a window is open anywhere on the device is dead at once, and the
 // backend hears of it when the last window has closed.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -22,7 +25,11 @@ using Names = std::vector<std::string>;
 /// A device that tells what is destroyed on it.
 class Watched {
  public:
-  Watched() { register_on(*kernels_, control); }
+  Watched() {
+    register_on(*kernels_, control);
+    REQUIRE(device->kernel<Make>("make").ok());  // so that no window refuses it as a first use
+    static_cast<void>(destroyed());
+  }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
   ~Watched() {
@@ -101,10 +108,9 @@ Dropped one_of(const Watched& on, const std::string& what) {
   };
   if (what == "buffer") return drops(on.floats("b", 4), {"memory of 64"});
   if (what == "constant") {
-    return drops(
-        on.device->constant<float>("c", SharedBytes::copy_of(std::as_bytes(std::span(four(1)))))
-            .value(),
-        {"constant"});
+    const std::vector<float> ones = four(1);
+    SharedBytes bytes = SharedBytes::copy_of(std::as_bytes(std::span(ones)));
+    return drops(on.device->constant<float>("c", std::move(bytes)).value(), {"constant"});
   }
   if (what == "kernel") return drops(on.device->kernel<Make>("make").value(), {"kernel"});
   if (what == "inline stream") return drops(on.stream(), {"stream"});
@@ -134,7 +140,8 @@ TEST_CASE("C19: without a window everything is destroyed at once") {
   }
 }
 
-TEST_CASE("B25, C19: what is dropped in a window goes once it has closed, in order, however it ends") {
+TEST_CASE(
+    "B25, C19: what is dropped in a window goes once it has closed, in order, however it ends") {
   const Watched on;
   Names expected;
   std::vector<Dropped> all;
@@ -259,10 +266,9 @@ TEST_CASE("C19: of several windows only the last to close lets things go") {
         }
         windows.swap(left);
       } else {
-        std::vector<Dropped> dropped;  // made first: an event needs a stream that has no window
-        dropped.push_back(one_of(on, kEverything[below(std::size(kEverything))]));
-        dropped.back().drop();
-        append(expected, dropped.back().destroys);
+        const Dropped dropped = one_of(on, kEverything[below(std::size(kEverything))]);
+        dropped.drop();
+        append(expected, dropped.destroys);
       }
       if (windows.empty()) {
         REQUIRE(on.destroyed() == expected);
@@ -301,11 +307,12 @@ TEST_CASE("C19, M4, M6: a buffer that waits is dead at once, and a window that u
 
 TEST_CASE("C19: the bytes of a constant are kept as long as the constant waits") {
   const Watched on;
-  const auto owner = std::make_shared<std::vector<float>>(four(1));
+  auto owner = std::make_shared<std::vector<float>>(four(1));
   const std::weak_ptr<std::vector<float>> kept = owner;
   std::optional<Buffer<float>> constant(
-      on.device->constant<float>("c", SharedBytes(owner, std::as_bytes(std::span(*owner)))).value());
-  const_cast<std::shared_ptr<std::vector<float>>&>(owner).reset();
+      on.device->constant<float>("c", SharedBytes(owner, std::as_bytes(std::span(*owner))))
+          .value());
+  owner.reset();
   Stream stream = on.stream();
   OpenWindow window = stream.record().value();
   constant.reset();
@@ -314,7 +321,8 @@ TEST_CASE("C19: the bytes of a constant are kept as long as the constant waits")
   CHECK(kept.expired());
 }
 
-TEST_CASE("C19: a worker stream that goes in somebody's window is not waited for, and its work runs") {
+TEST_CASE(
+    "C19: a worker stream that goes in somebody's window is not waited for, and its work runs") {
   Watched on;
   Gate gate;
   on.control.does[1] = [&]() -> Result<void> {
@@ -400,7 +408,9 @@ TEST_CASE("C19, C21: a member that goes dooms its window, and its stream waits f
   stream.fill(y, 1);
 }
 
-TEST_CASE("B26, C19: a window has ended before anything is destroyed, and one that opens holds the rest") {
+TEST_CASE(
+    "B26, C19: a window has ended before anything is destroyed, and one that opens holds the "
+    "rest") {
   Watched on;
   Stream stream = on.stream();
   Stream other = on.stream();
@@ -459,7 +469,8 @@ TEST_CASE("C19: the last handles of a device may go while a window is open") {
   on->device.emplace(backend, DeviceOptions{});
 }
 
-TEST_CASE("C19: threads drop things while others open and close windows, and everything goes once") {
+TEST_CASE(
+    "C19: threads drop things while others open and close windows, and everything goes once") {
   const Watched on;
   std::vector<std::thread> threads;
   for (int at = 0; at < 2; ++at) {
