@@ -319,6 +319,8 @@ class Model {
   /// The window that a stream is a member of, or null.
   [[nodiscard]] Window* window(int s);
   [[nodiscard]] Window* capturing(int s);
+  /// Whether any stream has one.
+  [[nodiscard]] bool window_open() const { return !windows_.empty(); }
   /// First-use work; whether it is allowed.
   bool first_use();
   [[nodiscard]] bool loaded(int kernel) const { return loaded_.contains(kernel); }
@@ -386,6 +388,7 @@ class Model {
   std::set<int> host_known_;
   std::vector<Heard> heard_;
   std::set<std::shared_ptr<Window>> windows_;
+  std::vector<int> held_back_;  ///< Streams that went while a window was open (C19).
   std::set<int> loaded_;
   int serial_ = 0;
 

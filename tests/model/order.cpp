@@ -39,8 +39,12 @@ void Model::end_stream(int s) {
     }
   }
   on(s).window.reset();
-  static_cast<void>(sync(s));
   on(s).alive = false;
+  if (window_open()) {
+    held_back_.push_back(s);  // C19: nobody has waited for it
+  } else {
+    static_cast<void>(sync(s));
+  }
 }
 
 void Model::hold(int s) {

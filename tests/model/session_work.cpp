@@ -80,6 +80,7 @@ bool LiveSession::end_stream(const Op& op) {
   OneStream* const gone = stream(op.s);
   if (gone == nullptr || depth_ != 0 || warming_ || op.s == kHelper) return false;
   let_pass({{gone->model, model_.on(gone->model).given}});
+  if (model_.window_open()) catch_up();  // C19: it may not wait
   gone->stream.reset();
   model_.end_stream(gone->model);
   return true;

@@ -91,6 +91,8 @@ void Model::end(Window& window) {
   window.bytes.clear();
   window.owners.clear();
   std::erase_if(windows_, [&](const auto& each) { return each.get() == &window; });
+  if (window_open()) return;
+  for (const int s : std::exchange(held_back_, {})) static_cast<void>(sync(s));  // C19
 }
 
 void Model::drop(Window& window) {
