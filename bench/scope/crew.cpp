@@ -1,5 +1,7 @@
 #include "crew.hpp"
 
+#include <sched.h>
+
 namespace refrain::bench {
 namespace {
 
@@ -8,9 +10,30 @@ void spin_until(const std::atomic<bool>& flag) {
   while (!flag.load(std::memory_order_acquire)) std::this_thread::yield();
 }
 
+/// Keeps this thread on the `which`-th core that the process may use, if it has as many: a thread
+/// that is moved between two halves of a round finds cold caches, which nothing here is about.
+void stay_on_core(int which) {
+  cpu_set_t may;
+  if (sched_getaffinity(0, sizeof(may), &may) != 0) return;
+  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &may) || which-- != 0) continue;
+    cpu_set_t only;
+    CPU_ZERO(&only);
+    CPU_SET(core, &only);
+    sched_setaffinity(0, sizeof(only), &only);
+    return;
+  }
+}
+
 }  // namespace
 
-Crew::Crew() : helper_([this] { help(); }) {}
+Crew::Crew() {
+  helper_ = std::thread([this] {
+    stay_on_core(1);
+    help();
+  });
+  stay_on_core(0);
+}
 
 Crew::~Crew() {
   wanted_.fetch_add(1);

@@ -1,5 +1,5 @@
-// Two threads that measure at the same time: the caller's and one more, which sleeps while only one
-// is wanted, so that it takes nothing from the one that is measured.
+// Two threads that measure at the same time, each on a core of its own: the caller's and one more,
+// which sleeps while only one is wanted, so that it takes nothing from the one that is measured.
 #pragma once
 
 #include <atomic>

@@ -13,7 +13,8 @@ namespace refrain::bench {
 /// The call that both sides make: nothing, and never inlined.
 [[gnu::noinline]] void near_empty() noexcept;
 
-/// For each buffer one owner word, on a cache line of its own.
+/// For each buffer one owner word, on a pair of cache lines of its own, since caches fetch them in
+/// pairs.
 class Floor {
  public:
   explicit Floor(std::size_t buffers) : words_(buffers) {}
@@ -33,7 +34,7 @@ class Floor {
 
  private:
   static constexpr std::uint64_t kTag = 0x5C09E;
-  struct alignas(64) Word {
+  struct alignas(128) Word {
     std::atomic<std::uint64_t> owner{0};
   };
   std::vector<Word> words_;
