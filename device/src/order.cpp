@@ -56,7 +56,9 @@ void Order::detach(StreamId stream) {
   const Lock lock(mutex_);
   const Line* const gone = find(stream);
   if (gone == nullptr) return;
-  has_ended({{stream, gone->issued}});
+  Clock point = gone->clocks.back().second;  // also what it waited for and gave no work after
+  point[stream] = gone->issued;
+  has_ended(point);
   std::erase_if(lines_, [&](const Line& each) { return each.stream == stream; });
   asynchronous_.store(lines_.size(), std::memory_order_relaxed);
   prune();

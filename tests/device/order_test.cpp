@@ -161,6 +161,19 @@ TEST_CASE("E11: whatever shows the order lets it pass") {
   }
 }
 
+TEST_CASE("E11: a stream that goes has waited for what it was told to, work of its own or none") {
+  Two two;
+  Rig& rig = two.rig;
+  std::optional<Stream> waits{rig.another()};
+  const Buffer<float> y = rig.floats("y", 1);
+  rig.stream.launch(*rig.make, grid(4), y, 1U);
+  CHECK(waits->wait(rig.stream.record_event().value()).ok());
+  CHECK(two.other.fill(y, 2).failed());
+  two.gate.open();
+  waits.reset();
+  CHECK(two.other.fill(y, 2).executed_cleanly());
+}
+
 TEST_CASE("E11: an event orders what came before it, and nothing after") {
   Two two;
   Rig& rig = two.rig;
