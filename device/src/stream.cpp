@@ -554,6 +554,7 @@ FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads, Failur
 }
 
 Result<void> Stream::run(Executable& executable, OpenScope& scope, WorkTerms terms) {
+  REFRAIN_TRY(outside_window("run an executable"));
   return hand_over(scope, std::move(terms), [&](Ticket ticket) {
     return core_->device->backend().run(*core_->backend, executable, ticket);
   });

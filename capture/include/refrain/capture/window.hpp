@@ -151,8 +151,11 @@ class Window {
   /// A graph, or why there is none; the window has ended either way. A refusal has claimed what
   /// its scopes wrote or would have written (C11).
   Result<SealedWindow> seal(const SealOptions& options, Where where);
-  /// Ends without a graph and without a claim: all is as before the window (C11).
-  void abort() noexcept { end(WindowState::ended); }
+  /// Ends without a graph and without a claim: all is as before the window (C11). One that is over
+  /// stays what it is.
+  void abort() noexcept {
+    if (!over()) end(WindowState::ended);
+  }
   /// Ends because its handle was dropped: claims as a refusal does (C11).
   void drop() noexcept;
 

@@ -244,7 +244,7 @@ class Stream {
   /// of another stream uses them and nothing orders the two (E11); in a window nothing runs yet.
   Result<void> in_order(KernelId kernel, const std::shared_ptr<const TouchedBytes>& bytes,
                         Where where);
-  /// Runs an executable as the body of `scope`, which is open.
+  /// Runs an executable as the body of `scope`, which is open. Refused in a window (C12).
   Result<void> run(Executable& executable, OpenScope& scope, WorkTerms terms);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
   /// They carried nothing when they were last `seen` so, if at all (P5).
@@ -322,7 +322,8 @@ class OpenWindow {
   /// The recording, or why there is none. The window has ended either way and this handle is
   /// spent; a refusal has claimed what its work wrote or would have written (C11).
   Result<Recording> seal(const SealOptions& options = {}, Where where = Where::here());
-  /// Ends without a recording, from any state; all claims are as they were before (C11).
+  /// Ends without a recording; all claims are as they were before (C11). Does nothing once the
+  /// window is over.
   void abort();
 
  private:
