@@ -715,7 +715,10 @@ Result<OpenWindow> Stream::warm_up(const std::function<Result<void>()>& body,
     ~Running() {
       pass_of_this_thread = around;
       for (const Preserved::Saved& each : pass.preserved.take()) {
-        stream.put_back(each.where, each.bytes, where);
+        try {
+          stream.put_back(each.where, each.bytes, where);
+        } catch (...) {  // E4: the bytes carry it, and this may run while another is thrown
+        }
       }
     }
     Stream& stream;

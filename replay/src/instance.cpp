@@ -72,17 +72,21 @@ Result<void> InstanceBody::give_memory(std::uint32_t region) {
   const bool unwritten = plan->device->checks() || described.role == Role::input;
   auto made = plan->device->allocate(plan->device, described, unwritten);
   if (!made.ok()) return std::move(made).error();
-  memory[region] = {*std::move(made), 0};
-  return place(region);
+  return place(region, {*std::move(made), 0});
 }
 
-Result<void> InstanceBody::place(std::uint32_t region) {
+Result<void> InstanceBody::place(std::uint32_t region, RegionMemory there) {
   touched.reset();
-  if (!executable) return {};
-  Result<void> bound =
-      plan->device->backend().rebind(*executable, region, memory[region].address());
-  if (!bound.ok()) plan->device->refused_by_device(bound.error());  // C17
-  return bound;
+  if (executable) {
+    memory[region].placed = false;  // a refusal may have changed some of the nodes
+    Result<void> bound = plan->device->backend().rebind(*executable, region, there.address());
+    if (!bound.ok()) {
+      plan->device->refused_by_device(bound.error());  // C17
+      return bound;
+    }
+  }
+  memory[region] = std::move(there);
+  return {};
 }
 
 Result<void> InstanceBody::complete() {
@@ -94,7 +98,11 @@ Result<void> InstanceBody::complete() {
                                          ", and nothing was bound to it or written to its view.");
   }
   for (std::uint32_t at = 0; at < memory.size(); ++at) {
-    if (!memory[at].allocation) REFRAIN_TRY(give_memory(at));
+    if (!memory[at].allocation) {
+      REFRAIN_TRY(give_memory(at));
+    } else if (!memory[at].placed) {
+      REFRAIN_TRY(place(at, {memory[at].allocation, memory[at].offset}));
+    }
   }
   list_bindings();
   return {};
@@ -167,7 +175,7 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
                      " uses the same bytes and one of the two is written");
     }
   }
-  RegionMemory& memory = body_->memory[*found];
+  const RegionMemory& memory = body_->memory[*found];
   if (memory.allocation && memory.allocation->id() == binding.buffer &&
       memory.offset == binding.range.begin) {
     return {};  // the same address again costs nothing
@@ -178,8 +186,7 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
     body_->plan->device->wait_for(body_->touched->writes, true);
     body_->plan->device->wait_for(body_->touched->reads, true);
   }
-  memory = {std::move(kept), binding.range.begin};
-  return body_->place(*found);
+  return body_->place(*found, {std::move(kept), binding.range.begin});
 }
 
 Result<BufferBinding> Instance::locate(std::string_view name, ElementType element) {

@@ -44,6 +44,7 @@ Result<std::shared_ptr<Executable>> make_executable(const PlanBody& plan,
 struct RegionMemory {
   std::shared_ptr<const Allocation> allocation;
   std::uint64_t offset = 0;
+  bool placed = true;  // whether the executable has its address
 
   [[nodiscard]] std::uint64_t address() const noexcept {
     return allocation ? allocation->address() + offset : 0;
@@ -73,9 +74,10 @@ struct InstanceBody {
   [[nodiscard]] bool written(std::uint32_t region) const noexcept;
   /// Memory of the instance's own for a region that has none.
   Result<void> give_memory(std::uint32_t region);
-  /// Points everything that uses `region` at its memory.
-  Result<void> place(std::uint32_t region);
-  /// Gives memory to whatever may have the instance's own; refuses inputs that nobody gave.
+  /// Points everything that uses `region` at `there`. Refused, it lies where it lay.
+  Result<void> place(std::uint32_t region, RegionMemory there);
+  /// Gives memory to whatever may have the instance's own, and places what a refusal left; refuses
+  /// inputs that nobody gave.
   Result<void> complete();
   /// Builds the lists that replays look at; every region has memory.
   void list_bindings();

@@ -1,5 +1,5 @@
-// A backend that passes everything on to another, counts the calls by name, and fails one of them
-// when it is told to. Fail the n-th call, for every n, and see what is left.
+// A backend that passes everything on to another, counts the calls by name and the memory that is
+// out, and fails a call when it is told to. Fail the n-th call, for every n, and see what is left.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,12 @@ class FaultyBackend final : public Backend {
  public:
   explicit FaultyBackend(std::shared_ptr<Backend> beneath) : beneath_(std::move(beneath)) {}
 
-  /// The `nth` call from now on fails, counting from 1; 0 for none.
-  void fail(std::uint64_t nth) { left_ = nth; }
+  /// The `nth` call from now on fails, counting from 1, or throws what running out of host memory
+  /// throws; 0 for none.
+  void fail(std::uint64_t nth) { plan(nth, false, false); }
+  void throw_at(std::uint64_t nth) { plan(nth, true, false); }
+  /// That call fails and every later one too.
+  void fail_from(std::uint64_t nth) { plan(nth, false, true); }
   /// The next call of that name fails, or throws what running out of host memory throws.
   void fail_next(std::string call) {
     const std::lock_guard lock(mutex_);
@@ -37,6 +41,8 @@ class FaultyBackend final : public Backend {
     const auto found = counts_.find(name);
     return found != counts_.end() ? found->second : 0;
   }
+  /// How many pieces of memory are out.
+  [[nodiscard]] std::int64_t held() const { return held_; }
   /// The name of the call that was failed last.
   [[nodiscard]] std::string failed() const {
     const std::lock_guard lock(mutex_);
@@ -46,13 +52,16 @@ class FaultyBackend final : public Backend {
   [[nodiscard]] std::string_view name() const noexcept override { return beneath_->name(); }
   Result<DeviceMemory> allocate(std::uint64_t bytes, std::uint32_t alignment) override {
     REFRAIN_TRY(let("allocate"));
-    return beneath_->allocate(bytes, alignment);
+    return counted(beneath_->allocate(bytes, alignment));
   }
   Result<DeviceMemory> adopt(const SharedBytes& bytes) override {
     REFRAIN_TRY(let("adopt"));
-    return beneath_->adopt(bytes);
+    return counted(beneath_->adopt(bytes));
   }
-  void release(const DeviceMemory& memory) noexcept override { beneath_->release(memory); }
+  void release(const DeviceMemory& memory) noexcept override {
+    --held_;
+    beneath_->release(memory);
+  }
   Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) override {
     REFRAIN_TRY(let("upload"));
     return beneath_->upload(address, bytes);
@@ -120,25 +129,39 @@ class FaultyBackend final : public Backend {
   }
 
  private:
+  void plan(std::uint64_t nth, bool throws, bool on) {
+    const std::lock_guard lock(mutex_);
+    left_ = nth;
+    nth_throws_ = throws;
+    goes_on_ = on;
+  }
+  Result<DeviceMemory> counted(Result<DeviceMemory> memory) {
+    if (memory.ok()) ++held_;
+    return memory;
+  }
   Result<void> let(const char* call) {
     ++calls_;
     const std::lock_guard lock(mutex_);
     ++counts_[call];
-    if (throws_ == call) {
+    const bool now = left_ != 0 && --left_ == 0;
+    if (now && goes_on_) left_ = 1;
+    if (!now && next_ != call && throws_ != call) return {};
+    failed_ = call;
+    if (throws_ == call || (now && nth_throws_)) {
       throws_.clear();
       throw std::bad_alloc();
     }
-    const bool now = left_ != 0 && --left_ == 0;
-    if (!now && next_ != call) return {};
     next_.clear();
-    failed_ = call;
     return Error(ErrorKind::device_refused, "The device would not " + failed_ + ".");
   }
 
   std::shared_ptr<Backend> beneath_;
   mutable std::mutex mutex_;
   std::atomic<std::uint64_t> calls_{0};
+  std::atomic<std::int64_t> held_{0};
   std::uint64_t left_ = 0;
+  bool nth_throws_ = false;
+  bool goes_on_ = false;
   std::map<std::string, std::uint64_t> counts_;
   std::string next_;
   std::string throws_;
