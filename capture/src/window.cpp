@@ -46,23 +46,42 @@ Result<void> Window::begin() {
   return {};
 }
 
-void Window::doom(Doom doom) noexcept {
+void Window::doom(Doom doom, const OpenScope* around) noexcept {
   if (doom_) {
     ++later_dooms_;  // C6
     return;
   }
   doom_.emplace(std::move(doom));
+  around_doom_ = around;
   state_ = WindowState::doomed;
 }
 
 void Window::fail(const OpenScope& scope, const Error& error) noexcept {
+  if (around_doom_ == &scope && doom_->wordings.size() < doom_->wordings.capacity()) {
+    doom_->wordings.push_back(error);
+  }
+  const OpenScope* const around = overlay_.current() == &scope ? scope.parent : overlay_.current();
+  if (around_doom_ == &scope) around_doom_ = around;
+  if (refused_in_ == &scope) {
+    refused_in_ = nullptr;
+    return;  // C6: it is one with the call that was refused
+  }
   // What fails has its failure already, as what it writes shows; a skip's error names its input's.
   const bool own = scope.provisional != nullptr;
-  doom(Doom{own ? error.with_failure(scope.provisional->id) : error, scope.kernel, scope.where});
+  doom(Doom{own ? error.with_failure(scope.provisional->id) : error, scope.kernel, scope.where},
+       around);
 }
 
 void Window::device_refused(const Error& error) noexcept {
-  doom(Doom{error});  // C17
+  const OpenScope* const in = overlay_.current();
+  Doom refused{error};
+  refused.refused = true;
+  if (in != nullptr) {
+    refused.kernel = in->kernel;
+    refused.where = in->where;
+  }
+  doom(std::move(refused), in);  // C17
+  refused_in_ = in;
 }
 
 void Window::runs(const WarmUp::Work& work) {
@@ -70,7 +89,9 @@ void Window::runs(const WarmUp::Work& work) {
     warm_up_.ran(work);
   } else if (state_ == WindowState::recording) {
     std::optional<std::string> drift = warm_up_.differs(work);  // C15
-    if (drift) doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(drift)});
+    if (!drift) return;
+    doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(drift)},
+         overlay_.current());
   }
 }
 
@@ -80,7 +101,9 @@ void Window::first_use(const std::string& what) {
   } else if (capturing()) {
     doom(Doom{.error = Error(ErrorKind::needs_warm_up),
               .reason = "it needs warm-up: " + what +
-                        ". (Stream::prepare runs a step until it needs none.)"});
+                        ". (Stream::prepare runs a step until it needs none.)"},
+         overlay_.current());
+    refused_in_ = overlay_.current();
   }
 }
 
@@ -147,9 +170,12 @@ void Window::record(const OpenScope& scope) noexcept {
   if (state_ == WindowState::recording) {
     BufferBinding offending;
     if (!staged_exactly(scope, offending)) {  // C2, C16
-      doom(Doom{Error(ErrorKind::recorded_nothing), scope.kernel, scope.where, offending});
+      doom(Doom{Error(ErrorKind::recorded_nothing), scope.kernel, scope.where, offending},
+           scope.parent);
     }
   }
+  if (around_doom_ == &scope) around_doom_ = scope.parent;
+  if (refused_in_ == &scope) refused_in_ = nullptr;
   for (std::size_t at = scope.recorded_before; at < nodes_.size(); ++at) nodes_[at].settled = true;
   // As with what is staged: what an inner scope says counts for those around it, not for others.
   for (Reused& reused : reused_) {
@@ -254,10 +280,17 @@ Error Window::doom_text() const {
            ".";
   } else if (!doom_->reason.empty()) {
     all += ", because " + doom_->reason;
-  } else if (doom_->kernel) {
-    because(quote(kernel_name(doom_->kernel)) + text(doom_->where) + " did not end cleanly");
+  } else if (doom_->refused) {
+    because("the device refused a call" +
+            (doom_->kernel ? " in " + quote(kernel_name(doom_->kernel)) + text(doom_->where) : ""));
   } else {
-    because("the device refused a call");
+    because(quote(kernel_name(doom_->kernel)) + text(doom_->where) + " did not end cleanly");
+  }
+  std::string told = doom_->error.text();
+  for (const Error& wording : doom_->wordings) {
+    if (wording.text() == told) continue;  // handed on as it was
+    told = wording.text();
+    all += " The work around that told it as: " + told;
   }
   if (later_dooms_ != 0) {
     all += " Work in it failed or was skipped " + times(later_dooms_) + ".";
@@ -270,7 +303,7 @@ void Window::gone(Members::Index member) noexcept {
   const Members::Member& going = members_.at(member);
   if (member != Members::kOrigin) {
     if (!going.left && going.nodes != 0) {
-      doom(Doom{.error = Error(ErrorKind::window_doomed), .gone = member});
+      doom(Doom{.error = Error(ErrorKind::window_doomed), .gone = member}, nullptr);
     }
     return;
   }
@@ -372,7 +405,7 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   }
   if (!doom_) {
     if (std::optional<std::string> early = warm_up_.ended_early()) {  // C15
-      doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(early)});
+      doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(early)}, nullptr);
     }
   }
   Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options);

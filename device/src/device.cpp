@@ -76,27 +76,29 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
                                                   " is a constant and was given no bytes; "
                                                   "Device::constant takes them.");
   }
-  Result<DeviceMemory> memory =
-      constant ? backend_->adopt(*bytes) : backend_->allocate(region.bytes, region.alignment);
-  if (!memory.ok()) {
-    const Error error =
-        memory.error().with_context("While allocating buffer " + quote(region.name) + " of " +
-                                    std::to_string(region.bytes) + " bytes.");
-    refused_by_device(error);
-    return error;
-  }
-  auto block = hold_for(
-      self, std::make_unique<MemoryBlock>(backend_, *memory, constant ? *bytes : SharedBytes{}));
-  const bool started = !std::holds_alternative<NoStart>(region.start);
-  if (started && !constant) {
-    const Result<void> set = bytes != nullptr ? backend_->upload(memory->address, bytes->span())
-                                              : backend_->zero(memory->address, region.bytes);
-    if (!set.ok()) {
-      refused_by_device(set.error());
-      return set.error();
+  const auto refused = [&](const Error& why) {
+    Error told = why.with_context("While allocating buffer " + quote(region.name) + " of " +
+                                  std::to_string(region.bytes) + " bytes.");
+    refused_by_device(told);
+    return told;
+  };
+  try {
+    Result<DeviceMemory> memory =
+        constant ? backend_->adopt(*bytes) : backend_->allocate(region.bytes, region.alignment);
+    if (!memory.ok()) return refused(memory.error());
+    auto block = hold_for(
+        self, std::make_unique<MemoryBlock>(backend_, *memory, constant ? *bytes : SharedBytes{}));
+    const bool started = !std::holds_alternative<NoStart>(region.start);
+    if (started && !constant) {
+      const Result<void> set = bytes != nullptr ? backend_->upload(memory->address, bytes->span())
+                                                : backend_->zero(memory->address, region.bytes);
+      if (!set.ok()) return refused(set.error());
     }
+    return Allocation::make(self, std::move(region), std::move(block), !started && unwritten);
+  } catch (...) {
+    refused_by_device(Error::thrown(std::current_exception()));  // C17: wanted and not there
+    throw;
   }
-  return Allocation::make(self, std::move(region), std::move(block), !started && unwritten);
 }
 
 void DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
@@ -181,7 +183,7 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
     work = entry->work;
     order = entry->order;
   }
-  Error told = work.advice != nullptr ? error.with_context(work.advice) : error;
+  Error told = work.remarks.on(error);
   const FailureId failure =
       table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.bytes->writes,
                         [&](LateClaim& late, std::span<const FailureTable::Open> open) {

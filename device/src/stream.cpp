@@ -158,11 +158,11 @@ template <class Issue>
 Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue) {
   if (!core_->backend->asynchronous()) {
     Result<void> ran = issue(Ticket{0});
-    if (!ran.ok() && terms.advice != nullptr) return ran.error().with_context(terms.advice);
+    if (!ran.ok()) return terms.remarks.on(std::move(ran).error());
     return ran;
   }
   Ledger::Work work;
-  work.advice = terms.advice;
+  work.remarks = terms.remarks;
   work.kernel = scope.kernel;
   work.where = scope.where;
   if (core_->device->checks()) work.given = core_->device->order().issued(id());
@@ -185,8 +185,9 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   if (!ticket.ok()) return std::move(ticket).error();
   try {
     Result<void> issued = issue(*ticket);
-    if (!issued.ok()) core_->ledger->withdraw(*ticket);
-    return issued;
+    if (issued.ok()) return issued;
+    core_->ledger->withdraw(*ticket);
+    return terms.remarks.on(std::move(issued).error());
   } catch (...) {
     core_->ledger->withdraw(*ticket);  // nobody would ever say that it ended
     throw;

@@ -246,9 +246,10 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
                                  ReplayTerms{looked_at, &unrun, body.seen_bare});
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     // Held back only for what was looked at.
-    WorkTerms terms{body_, body.plan->advice, options.check_inputs ? bytes : nullptr};
+    const std::uint64_t number = ++body.replays;
+    WorkTerms terms{body_, {body.plan->advice, number}, options.check_inputs ? bytes : nullptr};
     REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
-    return Replayed{++body.replays};
+    return Replayed{number};
   });
 }
 

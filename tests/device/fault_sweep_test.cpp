@@ -2,26 +2,14 @@
 // piece of the user's code fails, and throws, once each (device/fault_world.hpp). Whatever it was:
 // nothing crashes, everybody is told that one cause, streams are free, nothing is left behind, and
 // the same scenario then works on the same streams and buffers.
-#include <initializer_list>
-
 #include "device/fault_world.hpp"
+#include "device/faulty.hpp"
 #include "refrain/load.hpp"
 #include "refrain/replay/plan.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace refrain::test {
 namespace {
-
-/// Work of the user's own that writes `writes`.
-template <class Body>
-ScopedOutcome<void> own_work(Stream& stream, std::initializer_list<View<float>> writes,
-                             Body&& body) {
-  WriteSet set = stream.write_set();
-  for (const View<float>& each : writes) set.add(each.binding());
-  return ExecuteScope<Stream>::over(stream, intern_kernel_name("own work"), std::move(set),
-                                    Where::here())
-      .execute(std::forward<Body>(body));
-}
 
 /// Writes what a recording marked, so that the next run finds it clean.
 void fill_all(World& world, Stream& on, std::initializer_list<const Buffer<float>*> buffers) {

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "device/faulty.hpp"
 #include "device/states_scene.hpp"
 
 namespace refrain::test {
@@ -53,14 +54,6 @@ Result<void> done(const Result<T>& result) {
 Result<void> seen(bool holds) {
   CHECK(holds);
   return {};
-}
-
-ScopedOutcome<void> own_work(Stream& stream, const Buffer<float>& writes) {
-  WriteSet set = stream.write_set();
-  set.add(writes.view().binding());
-  return ExecuteScope<Stream>::over(stream, intern_kernel_name("own work"), std::move(set),
-                                    Where::here())
-      .execute([&](Stream& on) { return done(on.fill(writes, 3)); });
 }
 
 /// An executable under a scope, as an instance runs it.
@@ -129,7 +122,10 @@ const std::array kTable{
           return {};
         }},
     Row{"ExecuteScope on a stream", kWithStream,
-        [](Scene& s) { return done(own_work(s.stream(), *s.spare)); }},
+        [](Scene& s) {
+          return done(own_work(s.stream(), {*s.spare},
+                               [&](Stream& on) { return done(on.fill(*s.spare, 3)); }));
+        }},
     Row{"Stream::reuses", kWithStream,
         [](Scene& s) -> Result<void> {
           s.stream().reuses(s.y.view());

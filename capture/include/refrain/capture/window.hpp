@@ -6,6 +6,7 @@
 // by nobody else, so "recorded" and "in the graph" are one event. The bodies stage the nodes.
 #pragma once
 
+#include <boost/container/static_vector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -177,7 +178,10 @@ class Window {
     Where where{};
     BufferBinding claimed{};  ///< For a scope that claimed bytes and staged nothing for them.
     std::optional<Members::Index> gone{};  ///< For a member that was destroyed.
+    bool refused = false;                  ///< For a call that the device refused, in `kernel`.
     std::string reason{};                  ///< For everything that has its own sentence.
+    /// What the work around it made of it, innermost first; no more are kept.
+    boost::container::static_vector<Error, 4> wordings{};
   };
   struct Staged {
     Node node;  // argument regions are indexes into buffers_
@@ -189,7 +193,7 @@ class Window {
     const OpenScope* scope = nullptr;  // who said it; once that one has exited, the scope around it
   };
 
-  void doom(Doom doom) noexcept;
+  void doom(Doom doom, const OpenScope* around) noexcept;
   void add(Call call, std::span<const StagedArgument> arguments, Where where, Members::Index by);
   [[nodiscard]] bool staged_exactly(const OpenScope& scope,
                                     BufferBinding& offending) const noexcept;
@@ -219,6 +223,8 @@ class Window {
   FailureId abandonment_;           // what that became
   std::optional<Doom> doom_;
   std::uint64_t later_dooms_ = 0;
+  const OpenScope* around_doom_ = nullptr;  // is open, and may tell the doom in its own words
+  const OpenScope* refused_in_ = nullptr;   // is open, and its failure is a call's, counted already
   Leave leaving_ = Leave::no;
 
   std::map<BufferId, std::uint32_t> regions_;

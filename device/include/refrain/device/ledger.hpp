@@ -14,6 +14,7 @@
 #include "refrain/base/mutex.hpp"
 #include "refrain/device/accesses.hpp"
 #include "refrain/device/backend.hpp"
+#include "refrain/device/remarks.hpp"
 #include "refrain/scope/failure_table.hpp"
 
 namespace refrain {
@@ -29,8 +30,8 @@ class Ledger final : public Completion {
     Where where;
     std::shared_ptr<const TouchedBytes> bytes;      ///< Never null.
     std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
-    std::uint64_t given = 0;       ///< Which of the stream's pieces it is, from 1 (E11).
-    const char* advice = nullptr;  ///< Added to its error: what its failure asks of the user.
+    std::uint64_t given = 0;  ///< Which of the stream's pieces it is, from 1 (E11).
+    Remarks remarks;          ///< Added to its error.
   };
 
   Ledger(DeviceCore& device, StreamId stream) noexcept : device_(device), stream_(stream) {}

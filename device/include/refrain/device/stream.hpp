@@ -23,6 +23,7 @@
 #include "refrain/device/event.hpp"
 #include "refrain/device/kernel.hpp"
 #include "refrain/device/recording.hpp"
+#include "refrain/device/remarks.hpp"
 #include "refrain/device/stream_core.hpp"
 #include "refrain/scope/execute_scope.hpp"
 #include "refrain/scope/failure_view.hpp"
@@ -35,8 +36,8 @@ class OpenWindow;
 struct WorkTerms {
   /// Kept until it has ended.
   std::shared_ptr<const void> pins{};
-  /// Becomes part of its error, now or late: what that asks of the user. Of static storage.
-  const char* advice = nullptr;
+  /// Becomes part of its error, now or late.
+  Remarks remarks{};
   /// What its scope reads and writes, should somebody keep those lists already; it pins them then.
   std::shared_ptr<const TouchedBytes> bytes{};
 };

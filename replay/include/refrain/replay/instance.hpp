@@ -20,7 +20,7 @@ struct InstanceBody;
 
 /// What a replay that ran answers.
 struct Replayed {
-  std::uint64_t number = 0;  ///< Of this instance, from 1.
+  std::uint64_t number = 0;  ///< Of this instance, from 1; one that failed had a number too.
 };
 
 struct ReplayOptions {
