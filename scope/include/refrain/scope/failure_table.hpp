@@ -213,7 +213,9 @@ class FailureTable {
     std::uintptr_t shown = ScopeShow::bits(&scope);
     if (error == nullptr && show.current_.compare_exchange_strong(shown, 0)) {
       // E1: nobody looked, so there is nothing to release.
-      if (!followed_since(scope)) return;
+      // Work that was handed over met what there was then, and has been seen since; by now it may
+      // even have failed itself, which must not be settled away.
+      if (!followed_since(scope) || scope.issued_from != 0) return;
       settle_missed(show, scope);
       return;
     }
