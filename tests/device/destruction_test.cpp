@@ -388,6 +388,27 @@ TEST_CASE("C19: what ends the last window waits for a worker stream that was dro
   CHECK(destroyed == Names{"memory of 64", "stream"});
 }
 
+TEST_CASE(
+    "C19, E11: work of a worker stream that went in a window is unordered until the window ends") {
+  Watched on;
+  const auto make = on.device->kernel<Make>("make").value();
+  Stream first = on.stream(StreamKind::worker);
+  Stream stream = on.stream();
+  Stream other = on.stream();
+  const Buffer<float> y = on.floats("y", 4);
+  first.launch(make, grid(4), y, 0U);
+  std::optional<Stream> going(on.stream(StreamKind::worker));
+  REQUIRE(going->wait(first.record_event().value()).ok());  // and is given no work
+  OpenWindow window = stream.record().value();
+  going.reset();
+  const auto refused = other.fill(y, 1);
+  REQUIRE(refused.failed());
+  CHECK(refused.error().kind() == ErrorKind::unordered);
+  window.abort();
+  // It has ended now, and with it what it had waited for.
+  CHECK(other.fill(y, 1).executed_cleanly());
+}
+
 TEST_CASE("C19, C21: a member that goes dooms its window, and its stream waits for the end") {
   Watched on;
   const auto make = on.device->kernel<Make>("make").value();
