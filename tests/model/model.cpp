@@ -33,6 +33,12 @@ std::optional<ErrorKind> Model::wrong(const Span& span) {
   return std::nullopt;
 }
 
+std::optional<ErrorKind> Model::unwritable(const Span& span) {
+  if (std::optional<ErrorKind> unsound = wrong(span)) return unsound;
+  if (at(span.buffer).shape.role == Role::constant) return ErrorKind::constant_written;
+  return std::nullopt;
+}
+
 bool Model::unknown(const Spans& spans) {
   bool met = false;
   each_byte(spans,

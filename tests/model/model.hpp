@@ -252,6 +252,7 @@ class Model {
   [[nodiscard]] Failure& failure(int number) { return failures_[static_cast<std::size_t>(number)]; }
   /// What is wrong with a view, if anything is.
   [[nodiscard]] std::optional<ErrorKind> wrong(const Span& span);
+  [[nodiscard]] std::optional<ErrorKind> unwritable(const Span& span);
   [[nodiscard]] bool unknown(const Spans& spans);
   /// Failures that `span` carries, in order, each once.
   [[nodiscard]] std::vector<int> carried(const Span& span);

@@ -145,10 +145,7 @@ Answer Model::launch_extent(int s, KernelKind kernel, std::uint32_t tag, const S
 }
 
 Answer Model::copy(int s, const Span& to, const Span& from) {
-  std::optional<ErrorKind> unsound = wrong(to);
-  if (!unsound && at(to.buffer).shape.role == Role::constant) {
-    unsound = ErrorKind::constant_written;
-  }
+  std::optional<ErrorKind> unsound = unwritable(to);
   Work work;
   work.name = "copy";
   if (!unsound && !empty(to)) work.writes = {to};
@@ -169,10 +166,7 @@ Answer Model::copy(int s, const Span& to, const Span& from) {
 }
 
 Answer Model::fill(int s, const Span& to, std::uint8_t value) {
-  std::optional<ErrorKind> unsound = wrong(to);
-  if (!unsound && at(to.buffer).shape.role == Role::constant) {
-    unsound = ErrorKind::constant_written;
-  }
+  std::optional<ErrorKind> unsound = unwritable(to);
   Work work;
   work.name = "fill";
   work.looks = false;
@@ -191,10 +185,7 @@ Answer Model::fill(int s, const Span& to, std::uint8_t value) {
 }
 
 Answer Model::write(int s, const Span& to, const Values& values) {
-  std::optional<ErrorKind> unsound = wrong(to);
-  if (!unsound && at(to.buffer).shape.role == Role::constant) {
-    unsound = ErrorKind::constant_written;
-  }
+  std::optional<ErrorKind> unsound = unwritable(to);
   Work work;
   work.name = "write";
   work.looks = false;
