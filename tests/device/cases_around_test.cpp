@@ -5,11 +5,7 @@
 #include "refrain/replay/plan.hpp"
 
 namespace refrain::test {
-namespace {
-
-constexpr std::array kKinds{StreamKind::inline_, StreamKind::worker};
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE(
     "B20: whatever another thread does on the device, and is refused, leaves the window alone") {

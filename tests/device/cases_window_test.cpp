@@ -13,8 +13,6 @@ Error refused(OpenWindow& window, const SealOptions& options = {}) {
   return sealed.error();
 }
 
-constexpr std::array kKinds{StreamKind::inline_, StreamKind::worker};
-
 }  // namespace
 
 ON_BOTH_KINDS(

@@ -1,12 +1,15 @@
 // A host device whose backend refuses and throws as a test tells it, and work of a user's own.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 
 #include "device/rig.hpp"
 #include "support/faulty_backend.hpp"
 
 namespace refrain::test {
+
+inline constexpr std::array kKinds{StreamKind::inline_, StreamKind::worker};
 
 /// A device that can refuse. The kernels are those of the rig.
 struct Faulty {

@@ -219,39 +219,35 @@ TEST_CASE("C15: a recording that left its warm-up is told as docs/errors.md show
   is_shown(Decoder::refusal(window));
 }
 
+/// A decoder's step, recorded.
+struct Decoded : Decoder {
+  const Buffer<float> samples = written("samples", Role::input);
+  const Buffer<float> memory = written("memory", Role::state);
+  const Buffer<float> answer = written("answer", Role::output);
+  const Recording recording = recorded(samples, memory, answer);
+};
+
 TEST_CASE("P4: a replay that a broken state skipped is told as docs/errors.md shows") {
-  Decoder it;
-  const Buffer<float> samples = it.written("samples", Role::input);
-  const Buffer<float> memory = it.written("memory", Role::state);
-  const Buffer<float> answer = it.written("answer", Role::output);
-  const Recording recording = it.recorded(samples, memory, answer);
-  Instance decode = instance(recording).value();
+  Decoded it;
+  Instance decode = instance(it.recording).value();
   it.steps = [] { return Error(ErrorKind::kernel_failed, "The cache is full (512 of 512)."); };
   CHECK(decode.replay(it.stream, {}, at(97)).failed());
   CHECK(decode.replay(it.stream, {}, at(98)).skipped());
-  is_shown(it.unreadable(answer));
+  is_shown(it.unreadable(it.answer));
 }
 
 TEST_CASE("P2: a replay that an input skipped is told as docs/errors.md shows") {
-  Decoder it;
-  const Buffer<float> samples = it.written("samples", Role::input);
-  const Buffer<float> memory = it.written("memory", Role::state);
-  const Buffer<float> answer = it.written("answer", Role::output);
-  const Recording recording = it.recorded(samples, memory, answer);
-  Instance decode = instance(recording).value();
-  it.stream.failed_write(samples, Error(ErrorKind::kernel_failed, "The microphone was unplugged."),
-                         at(101));
+  Decoded it;
+  Instance decode = instance(it.recording).value();
+  it.stream.failed_write(it.samples,
+                         Error(ErrorKind::kernel_failed, "The microphone was unplugged."), at(101));
   CHECK(decode.replay(it.stream, {}, at(102)).skipped());
-  is_shown(it.unreadable(answer));
+  is_shown(it.unreadable(it.answer));
 }
 
 TEST_CASE("C18: what is sealed and not replayed is told as docs/errors.md shows") {
-  Decoder it;
-  const Buffer<float> samples = it.written("samples", Role::input);
-  const Buffer<float> memory = it.written("memory", Role::state);
-  const Buffer<float> answer = it.written("answer", Role::output);
-  const Recording recording = it.recorded(samples, memory, answer);
-  is_shown(it.unreadable(answer));
+  Decoded it;
+  is_shown(it.unreadable(it.answer));
 }
 
 TEST_CASE("R1: a skip that other work hands on is told as docs/errors.md shows") {
