@@ -6,6 +6,7 @@
 #include "refrain/device/device.hpp"
 
 namespace refrain {
+
 Ledger::Entry* Ledger::find(Ticket ticket) noexcept {
   if (entries_.empty() || ticket < entries_.front().ticket) return nullptr;
   const std::uint64_t at = ticket - entries_.front().ticket;

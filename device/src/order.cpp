@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
@@ -35,9 +36,7 @@ std::string called(const Access& work) {
 }  // namespace
 
 Order::Line* Order::find(StreamId stream) noexcept {
-  const auto found = std::find_if(lines_.begin(), lines_.end(),
-                                  [&](const Line& each) { return each.stream == stream; });
-  return found != lines_.end() ? &*found : nullptr;
+  return const_cast<Line*>(std::as_const(*this).find(stream));
 }
 
 const Order::Line* Order::find(StreamId stream) const noexcept {

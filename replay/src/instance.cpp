@@ -262,7 +262,8 @@ Result<void> Instance::reset(Stream& stream, Where where) {
     if (regions[at].role != Role::state) continue;
     const auto* const bytes = std::get_if<SharedBytes>(&regions[at].start);
     const BufferBinding state = body_->whole(at);
-    body_->plan->device->wait_for(std::span(&state, 1), true);  // E11: as any write of the host's
+    // E11: a write of the host's, also where it is a fill.
+    if (bytes == nullptr) body_->plan->device->wait_for(std::span(&state, 1), true);
     ScopedOutcome<void> written = bytes != nullptr ? stream.write_bytes(state, bytes->span(), where)
                                                    : stream.fill_bytes(state, 0, 1, where);
     REFRAIN_TRY(std::move(written).into_result());

@@ -212,9 +212,9 @@ class FailureTable {
   void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
     std::uintptr_t shown = ScopeShow::bits(&scope);
     if (error == nullptr && show.current_.compare_exchange_strong(shown, 0)) {
-      // E1: nobody looked, so there is nothing to release.
-      // Work that was handed over met what there was then, and has been seen since; by now it may
-      // even have failed itself, which must not be settled away.
+      // E1: nobody looked, so there is nothing to release; unless a failure may have missed it.
+      // (Not when its work was handed over: it met what there was then, and has been seen since. By
+      // now it may even have failed itself, which must not be settled away.)
       if (!followed_since(scope) || scope.issued_from != 0) return;
       settle_missed(show, scope);
       return;
