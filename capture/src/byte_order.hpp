@@ -17,6 +17,11 @@ class ByteOrder {
     node_ = node;
     found_.clear();
   }
+  /// This node follows `earlier`, whatever their bytes.
+  void follow(std::uint32_t earlier) {
+    ++steps_;
+    depend(earlier);
+  }
   void read(std::uint32_t region, ByteRange range);
   void write(std::uint32_t region, ByteRange range);
   /// Appends the nodes that this one must follow, ascending, each once.

@@ -1,5 +1,7 @@
 #include "refrain/capture/kernel_signature.hpp"
 
+#include "refrain/base/text.hpp"
+
 namespace refrain {
 namespace {
 
@@ -58,7 +60,13 @@ std::string text(const KernelSignature& signature) {
     }
   }
   if (in_structure) all += "}";
-  return all + ")";
+  all += ")";
+  switch (signature.effects.kind()) {
+    case Effects::Kind::none: break;
+    case Effects::Kind::opaque: all += " opaque"; break;
+    case Effects::Kind::uses: all += " using " + quote(signature.effects.resource()); break;
+  }
+  return all;
 }
 
 std::string argument_at(const KernelSignature& signature, std::uint32_t offset) {

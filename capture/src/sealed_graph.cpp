@@ -41,13 +41,33 @@ class Checker {
     for (std::size_t at = 0; at < parts_.regions.size(); ++at) {
       REFRAIN_TRY(check(parts_.regions[at], at));
     }
+    for (const auto& function : parts_.host_functions) {
+      if (function == nullptr || !function->body) return refused("A host function has no body.");
+      REFRAIN_TRY(check(function->signature));
+    }
     for (std::size_t at = 0; at < parts_.nodes.size(); ++at) {
       REFRAIN_TRY(check(parts_.nodes[at], at));
+    }
+    return check_stream_order();
+  }
+
+ private:
+  Result<void> check_stream_order() {
+    std::uint32_t last = 0;
+    for (const NodeOrder& order : parts_.stream_order) {
+      const bool sound = order.before < order.after && order.after < parts_.nodes.size() &&
+                         order.after >= last &&
+                         effects_of(parts_, parts_.nodes[order.before])
+                             .ordered_with(effects_of(parts_, parts_.nodes[order.after]));
+      if (!sound) {
+        return refused("Node " + std::to_string(order.after) + " is said to follow node " +
+                       std::to_string(order.before) + ", and their effects do not ask for that.");
+      }
+      last = order.after;
     }
     return {};
   }
 
- private:
   Result<void> check(const KernelSignature& kernel) {
     const std::string name = "Kernel " + quote(kernel.name);
     if (kernel.name.empty()) return refused("A kernel has no name.");
@@ -156,6 +176,32 @@ class Checker {
                      " bytes, and its kernel " + text(kernel) + " takes " +
                      std::to_string(kernel.block_bytes) + ".");
     }
+    REFRAIN_TRY(check_views(kernel, arguments, name));
+    for (const Argument& argument : arguments) {
+      // An address in a block would be one of another process.
+      const std::byte* const place =
+          parts_.parameter_bytes.data() + call.block.first + argument.offset;
+      for (std::size_t byte = 0; byte < 8; ++byte) {
+        if (place[byte] != std::byte{0}) {
+          return refused(name + " holds an address at offset " + std::to_string(argument.offset) +
+                         ".");
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> check(const HostCall& call, std::span<const Argument> arguments,
+                     const std::string& name) {
+    if (call.function >= parts_.host_functions.size()) {
+      return refused(name + " names host function " + std::to_string(call.function) + " of " +
+                     std::to_string(parts_.host_functions.size()) + ".");
+    }
+    return check_views(parts_.host_functions[call.function]->signature, arguments, name);
+  }
+
+  Result<void> check_views(const KernelSignature& kernel, std::span<const Argument> arguments,
+                           const std::string& name) {
     std::size_t used = 0;
     for (const Parameter& parameter : kernel.parameters) {
       if (parameter.kind != ParameterKind::view) continue;
@@ -172,15 +218,6 @@ class Checker {
       if (argument.range.begin % element != 0 || argument.range.size() % element != 0) {
         return refused(name + " gives bytes " + text(argument.range) + " to " + text(kernel) +
                        " that are not whole elements of " + std::to_string(element) + " bytes.");
-      }
-      // An address in a block would be one of another process.
-      const std::byte* const place =
-          parts_.parameter_bytes.data() + call.block.first + parameter.offset;
-      for (std::size_t byte = 0; byte < 8; ++byte) {
-        if (place[byte] != std::byte{0}) {
-          return refused(name + " holds an address at offset " + std::to_string(parameter.offset) +
-                         ".");
-        }
       }
     }
     if (used != arguments.size()) {
@@ -228,6 +265,17 @@ class Checker {
 
 }  // namespace
 
+const Effects& effects_of(const GraphParts& parts, const Node& node) noexcept {
+  static const Effects none;
+  if (const auto* const kernel = std::get_if<KernelCall>(&node.call)) {
+    return kernel->kernel < parts.kernels.size() ? parts.kernels[kernel->kernel].effects : none;
+  }
+  if (const auto* const host = std::get_if<HostCall>(&node.call)) {
+    return parts.host_functions[host->function]->signature.effects;
+  }
+  return none;
+}
+
 Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps) {
   REFRAIN_TRY(Checker(parts).check());
 
@@ -235,6 +283,8 @@ Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps
   body->parts = std::move(parts);
   GraphParts& kept = body->parts;
   ByteOrder order(kept.regions.size());
+  auto streams = kept.stream_order.begin();
+  std::map<std::string_view, std::uint32_t> last_users;  // of each resource
   // Every dependency is a step, so no more than 32 bits can count are ever kept.
   most_steps = std::min<std::uint64_t>(most_steps, 0xFFFFFFFFU);
   for (std::uint32_t at = 0; at < kept.nodes.size(); ++at) {
@@ -247,6 +297,14 @@ Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps
                    "The order of its nodes takes more than " + std::to_string(most_steps) +
                        " steps to find, at node " + std::to_string(at) + ".");
     };
+    for (; streams != kept.stream_order.end() && streams->after == at; ++streams) {
+      order.follow(streams->before);
+    }
+    if (const Effects& effects = effects_of(kept, node); effects.kind() == Effects::Kind::uses) {
+      const auto [last, first_use] = last_users.try_emplace(effects.resource(), at);
+      if (!first_use) order.follow(std::exchange(last->second, at));
+    }
+    if (order.steps() > most_steps) return too_much();
     // Reads first: a node that works in place reads what earlier nodes left.
     for (const Argument& argument : arguments) {
       // Constants are never written, so they order nothing and nobody brings them.
@@ -305,6 +363,9 @@ std::string_view SealedGraph::node_name(const Node& node) const noexcept {
   if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
     return kernels()[call->kernel].name;
   }
+  if (const auto* const call = std::get_if<HostCall>(&node.call)) {
+    return function(*call).signature.name;
+  }
   return std::holds_alternative<CopyCall>(node.call) ? "copy" : "fill";
 }
 
@@ -320,6 +381,12 @@ std::vector<std::string> SealedGraph::not_portable() const {
                       " is read before the graph writes it, and its role is " +
                       std::string(refrain::name_of(region.role)) +
                       "; declare it as an input, a state or a constant.");
+  }
+  for (std::size_t at = 0; at < nodes().size(); ++at) {
+    if (!std::holds_alternative<HostCall>(nodes()[at].call)) continue;
+    reasons.push_back("Node " + std::to_string(at) + ", " + quote(node_name(nodes()[at])) +
+                      ", is host work, whose function is this process's own; register it as a "
+                      "kernel.");
   }
   return reasons;
 }

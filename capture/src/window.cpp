@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "effect_order.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
 
@@ -236,6 +237,14 @@ void Window::stage_fill(const BufferBinding& destination, std::uint32_t pattern,
   add(FillCall{pattern, width}, arguments, where, by);
 }
 
+void Window::stage_host(const std::shared_ptr<const HostFunction>& function,
+                        std::span<const StagedArgument> arguments, Where where, Members::Index by) {
+  if (state_ != WindowState::recording) return;  // as `add`: keep nothing
+  const HostCall call{static_cast<std::uint32_t>(functions_.size())};
+  functions_.push_back(function);
+  add(call, arguments, where, by);
+}
+
 void Window::reuse(const BufferBinding& bytes) {
   if (overlay_.inside()) reused_.push_back({bytes, overlay_.current()});
 }
@@ -250,6 +259,8 @@ std::string Window::called(const Staged& staged) const {
     name = kernels_[kernel->kernel]->name;
   } else if (std::holds_alternative<CopyCall>(staged.node.call)) {
     name = "copy";
+  } else if (const auto* host = std::get_if<HostCall>(&staged.node.call)) {
+    name = functions_[host->function]->signature.name;
   }
   return quote(name) + " on stream " +
          std::to_string(members_.at(staged.stamp.member).stream.number) + text(staged.node.where);
@@ -329,24 +340,30 @@ Error Window::still_out(Members::Index member) const {
 
 std::optional<Error> Window::race(const SealedGraph& graph) const {
   if (!members_.forked()) return std::nullopt;
-  // The graph's order comes from conflicting bytes, taken in the order of recording. Each of its
-  // edges must be one that the streams and events keep as well; all other conflicts follow.
+  // The graph's order comes from conflicting bytes, and from resources that nodes share, taken in
+  // the order of recording. Each of its edges must be one that the streams and events keep as well;
+  // all other conflicts follow.
   for (std::size_t later = 0; later < nodes_.size(); ++later) {
     for (const std::uint32_t earlier : graph.dependencies(graph.nodes()[later])) {
       if (members_.ordered(nodes_[earlier].stamp, nodes_[later].stamp)) continue;
+      const auto refusal = [&](const std::string& what) {
+        return Error(ErrorKind::window_doomed,
+                     called() + " refuses to seal, because two of its nodes use " + what +
+                         " and no event orders them: " + called(nodes_[earlier]) + " and " +
+                         called(nodes_[later]) +
+                         ". (Record an event after the one, and wait on it before the other.)");
+      };
       for (const Argument& one : graph.arguments(graph.nodes()[earlier])) {
         for (const Argument& other : graph.arguments(graph.nodes()[later])) {
           const bool conflict = one.region == other.region && one.range.overlaps(other.range) &&
                                 (does_write(one.direction) || does_write(other.direction));
           if (!conflict) continue;
-          return Error(ErrorKind::window_doomed,
-                       called() + " refuses to seal, because two of its nodes use bytes " +
-                           text(intersection(one.range, other.range)) + " of " +
-                           quote(graph.regions()[one.region].name) + " and no event orders them: " +
-                           called(nodes_[earlier]) + " and " + called(nodes_[later]) +
-                           ". (Record an event after the one, and wait on it before the other.)");
+          return refusal("bytes " + text(intersection(one.range, other.range)) + " of " +
+                         quote(graph.regions()[one.region].name));
         }
       }
+      // Not for their bytes, and not for what the streams order: they use one resource.
+      return refusal(quote(graph.effects(graph.nodes()[later]).resource()));
     }
   }
   return std::nullopt;
@@ -362,6 +379,7 @@ void Window::end(WindowState state) noexcept {
   overlay_.forget();
   pinned_.clear();
   kernels_.clear();
+  functions_.clear();
 }
 
 void Window::drop() noexcept {
@@ -449,6 +467,13 @@ Result<SealedWindow> Window::build(const SealOptions& options) {
   for (const Staged& each : nodes_) parts.nodes.push_back(each.node);
   parts.arguments = arguments_;
   parts.parameter_bytes = parameter_bytes_;
+  parts.host_functions = functions_;
+  EffectOrder order(members_);
+  for (std::uint32_t at = 0; at < parts.nodes.size(); ++at) {
+    const Effects& effects = effects_of(parts, parts.nodes[at]);
+    if (effects.kind() == Effects::Kind::none) continue;
+    order.add(at, nodes_[at].stamp, effects, parts.stream_order);
+  }
   Result<SealedGraph> graph = SealedGraph::make(std::move(parts));
   if (!graph.ok()) return graph.error();
   if (std::optional<Error> racing = race(*graph)) return *std::move(racing);  // C13

@@ -315,6 +315,7 @@ Result<LoadedKernel> Device::load(KernelSignature signature) const {
   core_->loaded(signature);
   LoadedKernel loaded;
   loaded.id = intern_kernel_name(signature.name);
+  signature.effects = (*code)->effects();
   loaded.signature = std::make_shared<const KernelSignature>(std::move(signature));
   loaded.code = hold_for(core_, *std::move(code));
   loaded.device = core_->number();

@@ -6,14 +6,13 @@
 #include <exception>
 #include <utility>
 
+#include "arguments.hpp"
 #include "preserved.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
 
 namespace refrain {
 namespace {
-
-using Bindings = boost::container::small_vector<BufferBinding, 8>;
 
 KernelId copy_name() {
   static const KernelId name = intern_kernel_name("copy");
@@ -40,44 +39,6 @@ thread_local Pass* pass_of_this_thread = nullptr;
 StreamId next_stream() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return StreamId(++last);
-}
-
-std::span<const BufferBinding> span_of(const Bindings& bindings) noexcept {
-  return {bindings.data(), bindings.size()};
-}
-
-/// Says that a block and arguments are not those that `kernel` takes, or its views not of whole
-/// elements.
-std::optional<Error> mismatch(const KernelSignature& kernel, std::span<const std::byte> block,
-                              std::span<const StagedArgument> arguments) {
-  bool fits = block.size() == kernel.block_bytes;
-  std::size_t used = 0;
-  for (const Parameter& parameter : kernel.parameters) {
-    if (!fits || parameter.kind != ParameterKind::view) continue;
-    fits = used < arguments.size() && arguments[used].offset == parameter.offset &&
-           arguments[used].direction == parameter.direction;
-    if (!fits) break;
-    const ByteRange range = arguments[used++].binding.range;
-    const std::uint32_t element = size_of(parameter.element);
-    if (range.begin % element != 0 || range.size() % element != 0) {
-      return Error(ErrorKind::invalid_argument,
-                   "Bytes " + text(range) + " were given as " +
-                       argument_at(kernel, parameter.offset) + " of kernel " + text(kernel) +
-                       ", and are not whole elements of " + std::to_string(element) + " bytes.");
-    }
-  }
-  if (fits && used == arguments.size()) return std::nullopt;
-  return Error(ErrorKind::invalid_argument, "A block of " + std::to_string(block.size()) +
-                                                " bytes and " + std::to_string(arguments.size()) +
-                                                " views is not what kernel " + text(kernel) +
-                                                " takes.");
-}
-
-/// Refuses an argument that work may not write.
-Result<void> writable(const Allocation& allocation) {
-  if (allocation.region().role != Role::constant) return {};
-  return Error(ErrorKind::constant_written,
-               "Buffer " + quote(allocation.region().name) + " is a constant and is not written.");
 }
 
 }  // namespace
@@ -194,52 +155,45 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   }
 }
 
+Result<void> Stream::issue(const BoundNode& node, OpenScope& scope, WorkTerms terms) {
+  return hand_over(scope, std::move(terms), [&](Ticket ticket) {
+    return core_->device->backend().issue(*core_->backend, node, ticket);
+  });
+}
+
+std::optional<Error> Stream::refused(KernelId kernel, CheckedArguments& checked, Where where) {
+  if (!checked.refused) {
+    Result<void> ordered =
+        in_order(kernel, span_of(checked.reads), checked.writes.bindings(), where);
+    if (ordered.ok()) return std::nullopt;
+    checked.refused = std::move(ordered).error();
+  }
+  refuse_launch(kernel, span_of(checked.reads), std::move(checked.writes), *checked.refused, where);
+  return std::move(checked.refused);
+}
+
 ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid& grid,
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> arguments) {
   if (grid.empty()) return ScopedOutcome<void>::executed();  // O11: no work, no scope
 
-  Bindings reads;
-  WriteSet writes = write_set();
-  boost::container::small_vector<const Allocation*, 8> allocations;
-  std::optional<Error> refused;
+  CheckedArguments checked(write_set());
   if (kernel.device != core_->device->number()) {
-    refused = Error(ErrorKind::other_device,
-                    "Kernel " + quote(kernel.signature->name) + " was loaded by another device.");
+    checked.refused = Error(ErrorKind::other_device, "Kernel " + quote(kernel.signature->name) +
+                                                         " was loaded by another device.");
   }
-  for (const StagedArgument& argument : arguments) {
-    const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
-    Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
-    if (sound.ok() && does_write(argument.direction)) sound = writable(**allocation);
-    if (!sound.ok()) {
-      if (!refused) {
-        refused = sound.error().with_context("While launching " + quote(kernel.signature->name) +
-                                             text(grid.where) + ", at " +
-                                             argument_at(*kernel.signature, argument.offset) + ".");
-      }
-      continue;  // M6: it claims nothing of its own; the other outputs are claimed
-    }
-    allocations.push_back(*allocation);
-    if (does_read(argument.direction)) reads.push_back(argument.binding);
-    if (does_write(argument.direction)) writes.add(argument.binding);
-  }
-  if (!refused) refused = mismatch(*kernel.signature, block, arguments);
-  if (!refused) {
-    Result<void> ordered = in_order(kernel.id, span_of(reads), writes.bindings(), grid.where);
-    if (!ordered.ok()) refused = std::move(ordered).error();
-  }
-  if (refused) {
-    refuse_launch(kernel.id, span_of(reads), std::move(writes), *refused, grid.where);
-    return *refused;
-  }
+  checked.check(*core_->device, *kernel.signature, block, arguments, "launching", grid.where);
+  if (std::optional<Error> why = refused(kernel.id, checked, grid.where)) return *std::move(why);
+  const std::span<const BufferBinding> reads = span_of(checked.reads);
+  WriteSet& writes = checked.writes;
 
-  about_to_run(kernel.id, span_of(reads), writes.bindings(), grid.where);
-  auto scope = ExecuteScope<Stream>::launching(*this, kernel.id, span_of(reads), std::move(writes),
-                                               grid.where);
+  about_to_run(kernel.id, reads, writes.bindings(), grid.where);
+  auto scope =
+      ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), grid.where);
   OpenScope& shown = scope.shown();
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     if (Window* const window = capturing()) {
-      for (const Allocation* const allocation : allocations) pin(*window, *allocation);
+      for (const Allocation* const allocation : checked.allocations) pin(*window, *allocation);
       window->stage_kernel(kernel.signature, grid, block, arguments, core_->member);
       return {};
     }
@@ -247,16 +201,15 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     boost::container::small_vector<std::uint64_t, 8> view_bytes;
     for (std::size_t at = 0; at < arguments.size(); ++at) {
       const StagedArgument& argument = arguments[at];
-      const std::uint64_t address = allocations[at]->address() + argument.binding.range.begin;
+      const std::uint64_t address =
+          checked.allocations[at]->address() + argument.binding.range.begin;
       std::memcpy(bound.data() + argument.offset, &address, sizeof(address));
       view_bytes.push_back(argument.binding.range.size());
     }
     const BoundKernel node{kernel.code.get(), grid,
                            std::span<const std::byte>(bound.data(), bound.size()),
                            std::span<const std::uint64_t>(view_bytes.data(), view_bytes.size())};
-    return hand_over(shown, WorkTerms{kernel.code}, [&](Ticket ticket) {
-      return core_->device->backend().issue(*core_->backend, node, ticket);
-    });
+    return issue(node, shown, WorkTerms{kernel.code});
   });
 }
 

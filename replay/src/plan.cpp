@@ -13,6 +13,13 @@ Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph
       return loaded.error().with_context("While preparing graph " + quote(body->graph.name()) +
                                          ".");
     }
+    // The order of the nodes follows from the effects that the kernel had when it was recorded.
+    if (loaded->signature->effects != signature.effects) {
+      return Error(ErrorKind::kernel_signature,
+                   "Kernel " + quote(signature.name) + " is registered as " +
+                       text(*loaded->signature) + " and is wanted as " + text(signature) + ".")
+          .with_context("While preparing graph " + quote(body->graph.name()) + ".");
+    }
     body->code.push_back(std::move(loaded->code));
   }
   return body;

@@ -40,6 +40,9 @@ inline constexpr std::uint32_t kPage = 4'096;
 /// Of smaller ones: a cache line, which is what an allocation has at least.
 inline constexpr std::uint32_t kLine = 64;
 
+/// Required by a file some kernel of which has effects: its nodes follow more than their bytes say.
+inline constexpr std::string_view kEffectsFeature = "effects";
+
 enum class SectionKind : std::uint32_t {
   manifest = 1,
   capture = 2,

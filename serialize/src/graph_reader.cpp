@@ -44,6 +44,7 @@ class GraphReader {
     REFRAIN_TRY(read_kernels());
     REFRAIN_TRY(read_regions());
     REFRAIN_TRY(read_nodes());
+    read_stream_order();
     Result<SealedGraph> graph = SealedGraph::make(std::move(parts_), limits_.order_steps);
     if (!graph.ok()) {
       if (graph.error().kind() == ErrorKind::file_limit) {
@@ -127,6 +128,25 @@ class GraphReader {
 
   Result<void> read(const v1::Kernel& record, const std::string& whose, KernelSignature& symbol) {
     REFRAIN_TRY(check_name(container_, limits_, record.name(), whose));
+    REFRAIN_TRY(check_name(container_, limits_, record.resource(), "what " + whose + " uses"));
+    switch (record.effects()) {
+      case static_cast<std::uint32_t>(Effects::Kind::none): break;
+      case static_cast<std::uint32_t>(Effects::Kind::opaque):
+        symbol.effects = Effects::opaque();
+        break;
+      case static_cast<std::uint32_t>(Effects::Kind::uses):
+        symbol.effects = Effects::uses(record.resource());
+        break;
+      default:
+        return refuse_in_file(ErrorKind::file_damaged, container_.file(),
+                              whose + " has effects of kind " + std::to_string(record.effects()) +
+                                  ", which cannot be.");
+    }
+    if (symbol.effects.resource() != record.resource()) {
+      return refuse_in_file(
+          ErrorKind::file_damaged, container_.file(),
+          whose + " names " + quote(record.resource()) + " as what it uses, and uses nothing.");
+    }
     symbol.name = record.name();
     symbol.version = record.version();
     symbol.block_bytes = record.block_bytes();
@@ -365,8 +385,25 @@ class GraphReader {
     return {};
   }
 
-  /// The order that the file states must be the one that its bytes ask for: a graph that was
-  /// recorded has that one, and a file that leaves an edge out would race.
+  /// Between nodes one of which is opaque, the order is what the file states: it was that of the
+  /// streams that recorded them, and nothing else tells it.
+  void read_stream_order() {
+    std::size_t begin = 0;
+    for (std::uint32_t after = 0; after < parts_.nodes.size(); ++after) {
+      const Effects& effects = effects_of(parts_, parts_.nodes[after]);
+      for (; begin < dependencies_end_[after]; ++begin) {
+        const std::uint32_t before = dependencies_[begin];
+        if (effects.kind() == Effects::Kind::none || before >= after) continue;
+        const Effects& others = effects_of(parts_, parts_.nodes[before]);
+        if (effects.ordered_with(others) && !effects.shares(others)) {
+          parts_.stream_order.push_back({before, after});
+        }
+      }
+    }
+  }
+
+  /// The order that the file states must be the one that its bytes and effects ask for: a graph
+  /// that was recorded has that one, and a file that leaves an edge out would race.
   Result<void> check_dependencies(const SealedGraph& graph) const {
     std::size_t begin = 0;
     for (std::size_t at = 0; at < graph.nodes().size(); ++at) {
@@ -374,10 +411,11 @@ class GraphReader {
           std::span(dependencies_).subspan(begin, dependencies_end_[at] - begin);
       const std::span<const std::uint32_t> asked = graph.dependencies(graph.nodes()[at]);
       if (!std::equal(stated.begin(), stated.end(), asked.begin(), asked.end())) {
-        return refuse_in_file(
-            ErrorKind::file_damaged, container_.file(),
-            "node " + std::to_string(at) + " of capture " + quote(graph.name()) + " states " +
-                list(stated) + " as what it follows, and its bytes ask for " + list(asked) + ".");
+        return refuse_in_file(ErrorKind::file_damaged, container_.file(),
+                              "node " + std::to_string(at) + " of capture " + quote(graph.name()) +
+                                  " states " + list(stated) +
+                                  " as what it follows, and its bytes and effects ask for " +
+                                  list(asked) + ".");
       }
       begin = dependencies_end_[at];
     }

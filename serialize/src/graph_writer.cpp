@@ -36,6 +36,9 @@ class GraphWriter {
 
     v1::Manifest manifest;
     manifest.mutable_producer()->set_name("refrain " REFRAIN_VERSION);
+    if (has_effects_) {
+      manifest.mutable_requirements()->add_required_features(std::string(kEffectsFeature));
+    }
     manifest.set_symbols(kSymbols);
     v1::Capture& capture = *manifest.add_captures();
     capture.set_name(graph_.name());
@@ -105,6 +108,13 @@ class GraphWriter {
       record.set_name(kernel.name);
       record.set_version(kernel.version);
       record.set_block_bytes(kernel.block_bytes);
+      if (kernel.effects.kind() != Effects::Kind::none) {
+        REFRAIN_TRY(
+            check_name(kernel.effects.resource(), "What kernel " + quote(kernel.name) + " uses"));
+        record.set_effects(static_cast<std::uint32_t>(kernel.effects.kind()));
+        record.set_resource(kernel.effects.resource());
+        has_effects_ = true;
+      }
       for (const Parameter& parameter : kernel.parameters) {
         v1::Parameter& stored = *record.add_parameters();
         stored.set_offset(parameter.offset);
@@ -221,6 +231,7 @@ class GraphWriter {
     stored.set_block(block.data(), block.size());
     counts_.parameter_bytes += block.size();
   }
+  static void set(v1::Node&, const HostCall&) {}  // never portable
   static void set(v1::Node& record, const CopyCall&) { record.mutable_copy(); }
   static void set(v1::Node& record, const FillCall& call) {
     record.mutable_fill()->set_pattern(call.pattern);
@@ -232,6 +243,7 @@ class GraphWriter {
   v1::CaptureHead head_;
   std::string symbols_;
   std::uint32_t symbol_count_ = 0;
+  bool has_effects_ = false;
   std::string regions_;
   std::string nodes_;
   std::uint64_t node_records_ = 0;

@@ -21,6 +21,9 @@ struct QueuedNode {
       view_bytes.assign(kernel->view_bytes.begin(), kernel->view_bytes.end());
       kernel->block = block;
       kernel->view_bytes = view_bytes;
+    } else if (auto* const host = std::get_if<BoundHost>(&node)) {
+      views.assign(host->views.begin(), host->views.end());
+      host->views = views;
     }
   }
   QueuedNode(const QueuedNode&) = delete;
@@ -29,6 +32,7 @@ struct QueuedNode {
   BoundNode node;
   std::vector<std::byte> block;
   std::vector<std::uint64_t> view_bytes;
+  std::vector<DeviceMemory> views;
 };
 
 class HostBackend final : public Backend {

@@ -1,5 +1,6 @@
 #include "host_executable.hpp"
 
+#include <boost/container/small_vector.hpp>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +20,14 @@ Result<void> run_one(const BoundKernel& kernel) {
 Result<void> run_one(const BoundCopy& copy) {
   std::memcpy(pointer(copy.destination), pointer(copy.source), copy.bytes);
   return {};
+}
+
+Result<void> run_one(const BoundHost& host) {
+  boost::container::small_vector<std::span<std::byte>, 8> views;
+  for (const DeviceMemory& view : host.views) {
+    views.emplace_back(pointer(view.address), view.bytes);
+  }
+  return host.function->body(std::span<const std::span<std::byte>>(views.data(), views.size()));
 }
 
 Result<void> run_one(const BoundFill& fill) {
@@ -47,18 +56,23 @@ HostExecutable::HostExecutable(const SealedGraph& graph,
   // the strictest alignment that a parameter has.
   std::size_t block_bytes = 0;
   std::size_t views = 0;
+  std::size_t host_views = 0;
   for (const Node& node : graph_.nodes()) {
     if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
       block_bytes += (call->block.count + 15U) / 16U * 16U;
       views += node.arguments.count;
+    } else if (std::holds_alternative<HostCall>(node.call)) {
+      host_views += node.arguments.count;
     }
   }
   blocks_.resize(block_bytes);
   view_bytes_.resize(views);
+  host_views_.resize(host_views);
   nodes_.reserve(graph_.nodes().size());
 
   std::byte* block = blocks_.data();
   std::uint64_t* sizes = view_bytes_.data();
+  DeviceMemory* view = host_views_.data();
   for (const Node& node : graph_.nodes()) {
     const std::span<const Argument> arguments = graph_.arguments(node);
     if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
@@ -75,6 +89,13 @@ HostExecutable::HostExecutable(const SealedGraph& graph,
                                       {sizes, arguments.size()}});
       block += (recorded.size() + 15U) / 16U * 16U;
       sizes += arguments.size();
+    } else if (const auto* const host = std::get_if<HostCall>(&node.call)) {
+      nodes_.emplace_back(BoundHost{&graph_.function(*host), {view, arguments.size()}});
+      for (const Argument& argument : arguments) {
+        view->bytes = argument.range.size();
+        patches_[argument.region].push_back({&view->address, nullptr, argument.range.begin});
+        ++view;
+      }
     } else if (std::holds_alternative<CopyCall>(node.call)) {
       auto& copy =
           std::get<BoundCopy>(nodes_.emplace_back(BoundCopy{0, 0, arguments[0].range.size()}));

@@ -1,4 +1,5 @@
-// What a kernel takes, as data: the layout of its parameter block and the direction of each view.
+// What a kernel takes, as data: the layout of its parameter block, the direction of each view, and
+// what it does besides.
 // The typed side (`Kernel<In<float>, ...>`) makes one of these; a file keeps one; loading compares
 // the two.
 #pragma once
@@ -7,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "refrain/capture/effects.hpp"
 #include "refrain/capture/element.hpp"
 
 namespace refrain {
@@ -46,17 +48,18 @@ struct Parameter {
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
-/// A kernel's name, version and parameters.
+/// A kernel's name, version, parameters and effects.
 struct KernelSignature {
   std::string name;
   std::uint32_t version = 1;
   std::uint32_t block_bytes = 0;  ///< Size of the whole parameter block.
   std::vector<Parameter> parameters;
+  Effects effects{};  ///< As it was registered; the types of a kernel say nothing of them.
 
   friend bool operator==(const KernelSignature&, const KernelSignature&) = default;
 };
 
-/// `name/version(in f32*, in_out f32*, f32)`, for messages.
+/// `name/version(in f32*, in_out f32*, f32) using "rng"`, for messages.
 std::string text(const KernelSignature& signature);
 /// `argument 2 (in f32*)`, counted from 1, for messages: the one at `offset` of the block.
 std::string argument_at(const KernelSignature& signature, std::uint32_t offset);

@@ -1,6 +1,6 @@
-// A node: one launch, copy or fill. The same node is issued at once, staged in a window, kept in
-// a sealed graph and read from a file; what differs is what its arguments point into, a buffer or
-// a region.
+// A node: one launch, copy, fill or host call. The same node is issued at once, staged in a window,
+// kept in a sealed graph and read from a file; what differs is what its arguments point into, a
+// buffer or a region.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,14 @@ struct FillCall {
   friend bool operator==(const FillCall&, const FillCall&) = default;
 };
 
-using Call = std::variant<KernelCall, CopyCall, FillCall>;
+/// Calls a function of the program's own, which is no part of a file.
+struct HostCall {
+  std::uint32_t function = 0;  ///< Index among the graph's host functions.
+
+  friend bool operator==(const HostCall&, const HostCall&) = default;
+};
+
+using Call = std::variant<KernelCall, CopyCall, FillCall, HostCall>;
 
 /// Bytes that a node touches. For a kernel also where its address goes in the parameter block: a
 /// relocation, known because the launch declared it.
@@ -55,6 +62,14 @@ struct Argument {
   ByteRange range;
 
   friend bool operator==(const Argument&, const Argument&) = default;
+};
+
+/// An order of two nodes, by their indexes: `before` has ended when `after` starts.
+struct NodeOrder {
+  std::uint32_t before = 0;
+  std::uint32_t after = 0;
+
+  friend constexpr bool operator==(const NodeOrder&, const NodeOrder&) noexcept = default;
 };
 
 struct Node {

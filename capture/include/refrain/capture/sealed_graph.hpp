@@ -1,5 +1,5 @@
-// A sealed graph: nodes over regions, and the order that their bytes ask for. It knows no device,
-// no memory and no address, and never changes; it is what a file holds.
+// A sealed graph: nodes over regions, and the order that their bytes and effects ask for. It knows
+// no device, no memory and no address, and never changes; it is what a file holds.
 //
 // What must stay true: there is no SealedGraph that breaks a rule of its structure. Sealing and
 // loading both go through `make`, which checks everything and derives the order itself.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "refrain/base/result.hpp"
+#include "refrain/capture/host_function.hpp"
 #include "refrain/capture/kernel_signature.hpp"
 #include "refrain/capture/node.hpp"
 #include "refrain/capture/region.hpp"
@@ -29,17 +30,27 @@ struct GraphParts {
   std::vector<Node> nodes;  ///< `dependencies` is left empty; `make` derives it.
   std::vector<Argument> arguments;
   std::vector<std::byte> parameter_bytes;
+  std::vector<std::shared_ptr<const HostFunction>> host_functions{};
+  /// The order of the streams, as far as bytes and resources do not tell it: between nodes one of
+  /// which is opaque. Ascending by `after`.
+  std::vector<NodeOrder> stream_order{};
 };
+
+/// What `node` does besides its arguments; nothing where it names a kernel that is not there.
+const Effects& effects_of(const GraphParts& parts, const Node& node) noexcept;
 
 /// Immutable; safe to share; copying shares.
 class SealedGraph {
  public:
-  /// Checks `parts` and derives edges, external reads and write sets. Refuses, naming the node or
-  /// region: an index, range or slice out of bounds; a region without bytes or with a name twice;
-  /// a start of the wrong size; a constant without bytes or written; a block or a set of arguments
-  /// that is not its kernel's; a copy between sizes or onto itself; a pattern that does not fit.
-  /// Deriving the order can take steps, and memory with them, that grow with the square of the
-  /// nodes; past `most_steps` it is given up (`file_limit`), which is for parts that nobody trusts.
+  /// Checks `parts` and derives edges, external reads and write sets. A node follows those whose
+  /// bytes it needs (see docs/format.md), the one before it that uses the same resource, and those
+  /// that `stream_order` says. Refuses, naming the node or region: an index, range or slice out of
+  /// bounds; a region without bytes or with a name twice; a start of the wrong size; a constant
+  /// without bytes or written; a block or a set of arguments that is not its kernel's; a copy
+  /// between sizes or onto itself; a pattern that does not fit; a host function without a body; an
+  /// order of nodes that effects do not ask for. Deriving the order can take steps, and memory with
+  /// them, that grow with the square of the nodes; past `most_steps` it is given up (`file_limit`),
+  /// which is for parts that nobody trusts.
   static Result<SealedGraph> make(GraphParts parts, std::uint64_t most_steps = 0xFFFFFFFFU);
 
   [[nodiscard]] const std::string& name() const noexcept { return body_->parts.name; }
@@ -54,6 +65,12 @@ class SealedGraph {
   }
   [[nodiscard]] std::span<const std::uint32_t> dependencies(const Node& node) const noexcept {
     return std::span(body_->dependencies).subspan(node.dependencies.first, node.dependencies.count);
+  }
+  [[nodiscard]] const Effects& effects(const Node& node) const noexcept {
+    return effects_of(body_->parts, node);
+  }
+  [[nodiscard]] const HostFunction& function(const HostCall& call) const noexcept {
+    return *body_->parts.host_functions[call.function];
   }
   /// The parameter block of a kernel node, addresses zero.
   [[nodiscard]] std::span<const std::byte> block(const KernelCall& call) const noexcept {
@@ -76,11 +93,11 @@ class SealedGraph {
   /// The region of that name.
   [[nodiscard]] std::optional<std::uint32_t> region(std::string_view name) const noexcept;
 
-  /// What a node is called: its kernel's name, "copy" or "fill".
+  /// What a node is called: its kernel's or host function's name, "copy" or "fill".
   [[nodiscard]] std::string_view node_name(const Node& node) const noexcept;
 
-  /// Why this graph cannot be saved: one sentence a region that nobody said the role of. Empty
-  /// when it can.
+  /// Why this graph cannot be saved: one sentence a region that nobody said the role of, and one a
+  /// node that is host work. Empty when it can.
   [[nodiscard]] std::vector<std::string> not_portable() const;
 
  private:

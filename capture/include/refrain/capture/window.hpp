@@ -140,6 +140,10 @@ class Window {
                   Members::Index by = Members::kOrigin);
   void stage_fill(const BufferBinding& destination, std::uint32_t pattern, std::uint32_t width,
                   Where where, Members::Index by = Members::kOrigin);
+  /// Keeps `function`, and then stages the node that calls it.
+  void stage_host(const std::shared_ptr<const HostFunction>& function,
+                  std::span<const StagedArgument> arguments, Where where,
+                  Members::Index by = Members::kOrigin);
   /// The scope that is open leaves `bytes` as they are, on purpose (C16): they become something
   /// that the graph needs from outside. Outside every scope it says nothing.
   void reuse(const BufferBinding& bytes);
@@ -231,6 +235,7 @@ class Window {
   std::vector<BufferId> buffers_;
   std::vector<PinnedBuffer> pinned_;
   std::vector<std::shared_ptr<const KernelSignature>> kernels_;
+  std::vector<std::shared_ptr<const HostFunction>> functions_;
   std::vector<Staged> nodes_;
   std::vector<Argument> arguments_;
   std::vector<std::byte> parameter_bytes_;

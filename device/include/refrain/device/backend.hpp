@@ -25,6 +25,8 @@ struct DeviceMemory {
 class KernelCode {
  public:
   virtual ~KernelCode() = default;
+  /// What the kernel does besides its arguments, as whoever registered it has said.
+  [[nodiscard]] virtual Effects effects() const { return Effects::none(); }
 };
 
 /// A stream as the backend has it. For one thread at a time.
@@ -60,7 +62,8 @@ class Completion {
   virtual void ended(Ticket ticket, const Error* error) noexcept = 0;
 };
 
-/// A launch with its addresses in place. Borrows; a backend that runs it later copies.
+/// A launch with its addresses in place. Borrows; a backend that runs it later copies, but for the
+/// code and the function, which are kept until it has ended.
 struct BoundKernel {
   const KernelCode* code = nullptr;
   Grid grid;
@@ -78,7 +81,11 @@ struct BoundFill {
   std::uint32_t pattern = 0;
   std::uint32_t width = 1;
 };
-using BoundNode = std::variant<BoundKernel, BoundCopy, BoundFill>;
+struct BoundHost {
+  const HostFunction* function = nullptr;
+  std::span<const DeviceMemory> views;
+};
+using BoundNode = std::variant<BoundKernel, BoundCopy, BoundFill, BoundHost>;
 
 /// How a stream runs its work.
 enum class StreamKind : std::uint8_t {

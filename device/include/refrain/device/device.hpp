@@ -161,7 +161,8 @@ class Device {
     if (!loaded.ok()) return std::move(loaded).error();
     return K(*std::move(loaded));
   }
-  /// The same without types, for a signature that was read from a file.
+  /// The same without types, for a signature that was read from a file. The effects of what is
+  /// loaded are those that it is registered with, whatever `signature` says of them.
   Result<LoadedKernel> load(KernelSignature signature) const;
 
   /// Waits until all work that was issued to any stream has ended. Answers the first late failure

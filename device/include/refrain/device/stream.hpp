@@ -1,6 +1,6 @@
-// A stream: where work is issued. It is what scopes open on (WriteScoped); launch, copy, fill and
-// write are written once, here: each validates its arguments, opens a scope, and in the body either
-// stages a node in the window or hands it to the backend.
+// A stream: where work is issued. It is what scopes open on (WriteScoped); launch, copy, fill,
+// write and host are written once, here: each validates its arguments, opens a scope, and in the
+// body either stages a node in the window or hands it to the backend.
 //
 // Outcomes of work may be dropped: what it failed to write carries the failure, and a read of that
 // tells the story.
@@ -21,6 +21,7 @@
 #include "refrain/device/buffer.hpp"
 #include "refrain/device/device.hpp"
 #include "refrain/device/event.hpp"
+#include "refrain/device/host_work.hpp"
 #include "refrain/device/kernel.hpp"
 #include "refrain/device/recording.hpp"
 #include "refrain/device/remarks.hpp"
@@ -31,6 +32,7 @@
 namespace refrain {
 
 class OpenWindow;
+struct CheckedArguments;
 
 /// What is said about work that may end after its call is back.
 struct WorkTerms {
@@ -154,6 +156,32 @@ class Stream {
     failed_write(destination.view(), error, where);
   }
 
+  /// Calls `body`, a function of the program's own, in the order of this stream, over views that it
+  /// reads and writes as `P...` say (`In<T>`, `Out<T>`, `InOut<T>`): it takes `std::span<const T>`
+  /// or `std::span<T>` for each, and answers nothing or a `Result<void>`; it may throw. It skips
+  /// and fails as a launch does. An inline stream calls it now and a worker's thread later; in a
+  /// window it is owned and recorded, each replay calls it in its place, on the thread that runs
+  /// it, and its graph cannot be saved. It must not call the device, but on an inline stream
+  /// outside of replays, where work that it issues is inside of it (E9). Its effects are opaque
+  /// unless `work` says less: `{"sample", Effects::uses("rng")}`, or `Effects::none()` when its
+  /// views are all.
+  template <class... P, class Body>
+  ScopedOutcome<void> host(
+      const HostWork& work, Body&& body,
+      const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... views) {
+    const PackedArguments<P...> packed(views...);
+    std::shared_ptr<const HostFunction> function;
+    try {
+      function = host_function<P...>(work, std::forward<Body>(body));
+    } catch (...) {
+      // Without an owner there is no node, and a window must not seal without it.
+      fail_launch(work.name, grid(1, work.where), Error::thrown(std::current_exception()),
+                  packed.views());
+      throw;
+    }
+    return host_packed(function, packed.block(), packed.views(), work.where);
+  }
+
   /// In a window, inside a scope of the caller's own: `bytes` stay as they are, on purpose (C16).
   template <class T>
   void reuses(const View<T>& bytes) {
@@ -230,6 +258,9 @@ class Stream {
                                     std::span<const StagedArgument> arguments, Where where);
   void fail_launch(std::string_view name, const Grid& grid, const Error& error,
                    std::span<const StagedArgument> arguments);
+  ScopedOutcome<void> host_packed(const std::shared_ptr<const HostFunction>& function,
+                                  std::span<const std::byte> block,
+                                  std::span<const StagedArgument> views, Where where);
   ScopedOutcome<void> copy_bytes(const BufferBinding& destination, const BufferBinding& source,
                                  Where where);
   ScopedOutcome<void> fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
@@ -288,6 +319,10 @@ class Stream {
   /// `frozen` is the window's copy of `bytes`, once there is one.
   ScopedOutcome<void> write_one(const BufferBinding& destination, std::span<const std::byte> bytes,
                                 std::shared_ptr<const Allocation>& frozen, Where where);
+  Result<void> issue(const BoundNode& node, OpenScope& scope, WorkTerms terms);
+  /// Why work may not be issued: its arguments, or its order (E11). Claims what it was to write.
+  [[nodiscard]] std::optional<Error> refused(KernelId kernel, CheckedArguments& checked,
+                                             Where where);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> warm_up(const std::function<Result<void>()>& body, std::uint32_t most_passes,

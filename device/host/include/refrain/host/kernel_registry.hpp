@@ -33,6 +33,8 @@ struct Call {
 struct HostKernel final : KernelCode {
   KernelSignature signature;
   std::function<Result<void>(const Call&)> body;
+
+  [[nodiscard]] Effects effects() const override { return signature.effects; }
 };
 
 namespace detail {
@@ -111,11 +113,14 @@ class KernelRegistry {
   /// Registers `body` as a kernel of type `K`, a `Kernel<...>`. It takes `std::span<const T>` for
   /// `In<T>`, `std::span<T>` for `Out<T>` and `InOut<T>`, scalars by value, and before them a
   /// `const Grid&` if it wants one; it answers nothing, or a `Result<void>` whose error fails the
-  /// launch; it may throw. A second kernel of the same name and version is refused.
+  /// launch; it may throw. What it does besides its arguments is said in `effects`. A second kernel
+  /// of the same name and version is refused.
   template <class K, class Body>
-  void add(std::string_view name, Body body, std::uint32_t version = 1) {
+  void add(std::string_view name, Body body, std::uint32_t version = 1,
+           Effects effects = Effects::none()) {
     auto kernel = std::make_shared<HostKernel>();
     kernel->signature = K::signature(name, version);
+    kernel->signature.effects = std::move(effects);
     kernel->body = [body = std::move(body)](const Call& call) {
       return detail::Caller<K>::call(body, call);
     };

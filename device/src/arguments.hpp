@@ -1,0 +1,39 @@
+// What work was given to read and write, looked at before any scope opens: every handle resolved,
+// every constant left alone, every view one that the signature takes. Private to device/.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <optional>
+#include <span>
+
+#include "refrain/device/device.hpp"
+#include "refrain/scope/write_set.hpp"
+
+namespace refrain {
+
+using Bindings = boost::container::small_vector<BufferBinding, 8>;
+
+inline std::span<const BufferBinding> span_of(const Bindings& bindings) noexcept {
+  return {bindings.data(), bindings.size()};
+}
+
+/// Refuses an argument that work may not write.
+Result<void> writable(const Allocation& allocation);
+
+/// The arguments of one piece of work; after a refusal those that are good (M6).
+struct CheckedArguments {
+  explicit CheckedArguments(WriteSet empty) : writes(std::move(empty)) {}
+
+  /// Looks at each of `arguments` and at all of them against `signature`. `doing` begins the line
+  /// that an error gets: "launching" gives `While launching "norm" (model.cpp:3), ...`.
+  void check(const DeviceCore& device, const KernelSignature& signature,
+             std::span<const std::byte> block, std::span<const StagedArgument> arguments,
+             const char* doing, Where where);
+
+  Bindings reads;
+  WriteSet writes;
+  boost::container::small_vector<const Allocation*, 8> allocations;
+  std::optional<Error> refused;
+};
+
+}  // namespace refrain

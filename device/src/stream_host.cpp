@@ -1,0 +1,43 @@
+// Host work on a stream: a function of the program's own instead of a kernel, in the same scope.
+#include <boost/container/small_vector.hpp>
+#include <utility>
+
+#include "arguments.hpp"
+#include "refrain/base/kernel_name.hpp"
+#include "refrain/device/stream.hpp"
+#include "refrain/device/stream_core.hpp"
+
+namespace refrain {
+
+ScopedOutcome<void> Stream::host_packed(const std::shared_ptr<const HostFunction>& function,
+                                        std::span<const std::byte> block,
+                                        std::span<const StagedArgument> views, Where where) {
+  const KernelSignature& signature = function->signature;
+  const KernelId name = intern_kernel_name(signature.name);
+  CheckedArguments checked(write_set());
+  checked.check(*core_->device, signature, block, views, "calling", where);
+  if (std::optional<Error> why = refused(name, checked, where)) return *std::move(why);
+  const std::span<const BufferBinding> reads = span_of(checked.reads);
+
+  about_to_run(name, reads, checked.writes.bindings(), where);
+  // O2: it reads device memory.
+  auto scope =
+      ExecuteScope<Stream>::launching(*this, name, reads, std::move(checked.writes), where);
+  OpenScope& shown = scope.shown();
+  return std::move(scope).execute([&](Stream&) -> Result<void> {
+    if (Window* const window = capturing()) {
+      for (const Allocation* const allocation : checked.allocations) pin(*window, *allocation);
+      window->stage_host(function, views, where, core_->member);
+      return {};
+    }
+    boost::container::small_vector<DeviceMemory, 8> bound;
+    for (std::size_t at = 0; at < views.size(); ++at) {
+      const ByteRange range = views[at].binding.range;
+      bound.push_back({checked.allocations[at]->address() + range.begin, range.size()});
+    }
+    const BoundHost node{function.get(), std::span<const DeviceMemory>(bound.data(), bound.size())};
+    return issue(node, shown, WorkTerms{function});
+  });
+}
+
+}  // namespace refrain
