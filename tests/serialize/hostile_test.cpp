@@ -362,7 +362,7 @@ TEST_CASE("file: nodes that cannot be are refused") {
     REQUIRE(load(depends({0}).file()).ok());
     check_damaged(depends({}),
                   "node 1 of capture \"step\" states no node as what it follows, and "
-                  "its bytes ask for nodes 0.");
+                  "its bytes and effects ask for nodes 0.");
     check_damaged(depends({1}), "states nodes 1 as what it follows");        // itself
     check_damaged(depends({2}), "states nodes 2 as what it follows");        // a later one
     check_damaged(depends({0, 0}), "states nodes 0, 0 as what it follows");  // twice
