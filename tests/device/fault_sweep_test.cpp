@@ -52,6 +52,35 @@ void eager_chain(World& world) {
   world.did([&] { return first.sync(); });
 }
 
+/// `to = from + 5` by host work of the program's own.
+ScopedOutcome<void> host_step(World& world, Stream& on, const Buffer<float>& from,
+                              const Buffer<float>& to) {
+  return on.host<In<float>, Out<float>>(
+      "host step",
+      [&world](std::span<const float> read, std::span<float> written) -> Result<void> {
+        for (std::size_t i = 0; i < written.size(); ++i) written[i] = read[i] + 5;
+        return world.user();
+      },
+      from, to);
+}
+
+void host_work(World& world) {
+  Stream& stream = world.stream(0);
+  const auto& x = world.buffer("x", Role::input);
+  const auto& y = world.buffer("y", Role::output);
+  const auto& z = world.buffer("z", Role::output);
+  world.did([&] { return stream.write(x, four(1)); });
+  world.did([&] { return host_step(world, stream, x, y); });
+  world.reads(stream, y, four(6));
+  OpenWindow window = world.needs(stream.record());
+  const bool first = world.did([&] { return host_step(world, stream, x, y); });
+  const bool second = world.did([&] { return host_step(world, stream, y, z); });
+  Instance step = world.needs(instance(world.needs(window.seal({.name = "host steps"}))));
+  CHECK((first && second));  // C3
+  if (world.did([&] { return step.replay(stream); })) world.reads(stream, z, four(11));
+  fill_all(world, stream, {&y, &z});
+}
+
 void nested_scopes(World& world) {
   Stream& stream = world.stream(0);
   const auto& x = world.buffer("x");
@@ -293,6 +322,9 @@ void late_with_work_queued_behind(World& world) {
 
 TEST_CASE("B34: whatever goes wrong in an eager chain, it is told and nothing is left behind") {
   sweep(eager_chain);
+}
+TEST_CASE("B34: whatever goes wrong in host work, it is told and nothing is left behind") {
+  sweep(host_work);
 }
 TEST_CASE("B34: whatever goes wrong in nested scopes, it is told and nothing is left behind") {
   sweep(nested_scopes);

@@ -283,6 +283,39 @@ TEST_CASE("file: kernels that cannot be are refused") {
   check_damaged(capture, "names kernel 0 of 0");
 }
 
+TEST_CASE("file: effects that cannot be are refused, and an order that they do not ask for") {
+  // Three kernels that write nothing, with effects of `kind` on `resource`.
+  const auto effects = [](std::uint64_t kind, std::string_view resource,
+                          const std::vector<std::uint64_t>& of_last) {
+    HandmadeCapture capture;
+    capture.required_features = {"effects"};
+    capture.kernels = {Wire().bytes(1, "roll").number(2, 1).number(5, kind).bytes(6, resource)};
+    const std::vector<std::uint64_t> chain = kind == 2 ? std::vector<std::uint64_t>{0} : of_last;
+    capture.nodes = {node(0, kKernelField, launch(0, ""), {}, {}),
+                     node(1, kKernelField, launch(0, ""), chain, {}),
+                     node(2, kKernelField, launch(0, ""), of_last, {})};
+    capture.argument_count = capture.parameter_bytes = 0;
+    capture.dependency_count = chain.size() + of_last.size();
+    return capture;
+  };
+  const Result<SealedGraph> opaque = load(effects(1, "", {0}).file());
+  REQUIRE_MESSAGE(opaque.ok(), opaque.error().text());
+  CHECK(opaque->effects(opaque->nodes()[2]) == Effects::opaque());
+  CHECK(opaque->dependencies(opaque->nodes()[2]).size() == 1);
+  REQUIRE(load(effects(2, "rng", {1}).file()).ok());
+  check_damaged(effects(2, "rng", {0}), "its bytes and effects ask for nodes 1.");
+  check_damaged(effects(2, "rng", {}), "its bytes and effects ask for nodes 1.");
+  check_damaged(effects(0, "", {0}), "its bytes and effects ask for no node.");
+  check_damaged(effects(1, "", {0, 0}), "states nodes 0, 0 as what it follows");
+  check_damaged(effects(1, "", {kMost}), "states nodes 4294967295 as what it follows");
+  check_damaged(effects(3, "", {}), "has effects of kind 3");
+  check_damaged(effects(257, "", {}), "has effects of kind 257");
+  check_damaged(effects(0, "rng", {}), "names \"rng\" as what it uses, and uses nothing");
+  check_damaged(effects(1, "rng", {}), "names \"rng\" as what it uses, and uses nothing");
+  check_damaged(effects(2, "\xED\xA0\x80", {1}), "not UTF-8");
+  check_refused(effects(2, std::string(1025, 'k'), {1}).file(), ErrorKind::file_limit, "1025");
+}
+
 TEST_CASE("file: regions that cannot be are refused") {
   const auto last = [](const Wire& record) {
     HandmadeCapture capture;

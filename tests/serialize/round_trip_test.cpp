@@ -387,6 +387,59 @@ TEST_CASE("file: a graph that is not portable is refused, and why") {
   CHECK(encoded.error().kind() == ErrorKind::not_portable);
 }
 
+TEST_CASE("file: a graph with host work is refused, with every node of it") {
+  const TemporaryFolder folder;
+  GraphBuilder builder;
+  builder.parts.name = "step";
+  const std::uint32_t y = builder.region("y", Role::output, 8);
+  builder.fill({y, {0, 8}}, 0, 1);
+  for (const char* const name : {"sample", "log"}) {
+    auto function = std::make_shared<HostFunction>();
+    function->signature.name = name;
+    function->body = [](std::span<const std::span<std::byte>>) -> Result<void> { return {}; };
+    Node node;
+    node.call = HostCall{static_cast<std::uint32_t>(builder.parts.host_functions.size())};
+    builder.parts.host_functions.push_back(std::move(function));
+    builder.parts.nodes.push_back(node);
+  }
+  const Result<void> saved = save(builder.seal(), folder.file("f"));
+  REQUIRE(!saved.ok());
+  CHECK(saved.error().kind() == ErrorKind::not_portable);
+  CHECK(
+      saved.error().message() ==
+      "The graph \"step\" cannot be saved. Node 1, \"sample\", is host work, whose function is "
+      "this process's own; register it as a kernel. Node 2, \"log\", is host work, whose function "
+      "is this process's own; register it as a kernel.");
+  CHECK(folder.size() == 0);
+}
+
+TEST_CASE("file: the effects of kernels come back, and the order that they ask for") {
+  GraphBuilder builder;
+  builder.parts.name = "step";
+  const std::uint32_t y = builder.region("y", Role::output, 64);
+  std::uint32_t at = 0;
+  const auto launch = [&](Effects effects) {
+    KernelSignature signature = one_view(Direction::out);
+    signature.effects = std::move(effects);
+    builder.launch(builder.kernel(signature), {{y, {at, at + 8}}});
+    at += 8;
+  };
+  launch(Effects::opaque());
+  launch(Effects::uses("rng"));
+  launch(Effects::none());
+  launch(Effects::uses("rng"));
+  launch(Effects::opaque());  // of another stream than the first
+  launch(Effects::opaque());
+  builder.parts.stream_order = {{0, 1}, {0, 5}, {3, 5}};
+  const SealedGraph graph = builder.seal();
+  CHECK(graph.dependencies(graph.nodes()[5]).size() == 2);
+  const SealedGraph back = there_and_back(graph);
+  CHECK(difference(graph, back) == "");
+  CHECK(back.effects(back.nodes()[1]) == Effects::uses("rng"));
+  CHECK(back.effects(back.nodes()[2]) == Effects::none());
+  CHECK(encode(graph).value() == encode(back).value());
+}
+
 TEST_CASE("file: what no reader would take is refused when it is saved") {
   const auto refused = [](GraphBuilder& builder, ErrorKind kind, const std::string& named) {
     const Result<std::vector<std::byte>> bytes = encode(builder.seal());
