@@ -166,5 +166,5 @@ TEST_CASE("a plan is refused when a kernel has other effects than it was recorde
   CHECK(refused.error().kind() == ErrorKind::kernel_signature);
   CHECK(refused.error().text() ==
         "Kernel \"roll\" is registered as roll/1(in_out f32*) and is wanted as roll/1(in_out f32*) "
-        "using \"rng\".\n  While preparing graph \"dice\".");
+        "using \"rng\".\n  - While preparing graph \"dice\".");
 }
