@@ -130,8 +130,8 @@ void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers)
 
 // Takes the mutexes of all ledgers at once, so that nothing is entered while the failure is
 // followed; the analysis cannot follow a list of locks.
-void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> open, StreamId stream,
-                        Ticket ticket, std::uint64_t order) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> open,
+                        std::uint64_t order) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
   const Lock lock(mutex_);
   for (const auto& ledger : ledgers_) ledger->mutex_.lock();
   struct Later {
@@ -141,13 +141,11 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
   std::vector<Later> later;
   for (const auto& ledger : ledgers_) {
     for (Ledger::Entry& entry : ledger->entries_) {
-      const bool after = ledger->stream_ == stream ? entry.order > order : entry.order >= order;
-      if (after) later.push_back({&entry, ledger->stream_});
+      if (entry.order > order) later.push_back({&entry, ledger->stream_});
     }
   }
-  std::sort(later.begin(), later.end(), [](const Later& a, const Later& b) {
-    return a.entry->order != b.entry->order ? a.entry->order < b.entry->order : a.stream < b.stream;
-  });
+  std::sort(later.begin(), later.end(),
+            [](const Later& a, const Later& b) { return a.entry->order < b.entry->order; });
   for (const Later& each : later) {
     const Ledger::Work& work = each.entry->work;
     const Skip skip{work.kernel, each.stream, work.where, {}, {}, 0};
@@ -160,8 +158,7 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
   }
   for (const FailureTable::Open& each : open) {
     OpenScope& scope = *each.scope;
-    const bool around =
-        each.stream == stream && scope.issued_from != 0 && scope.issued_from <= ticket;
+    const bool around = scope.issued_from != 0 && scope.issued_from <= order;
     const Skip skip{scope.kernel, each.stream, scope.where, {}, {}, 0};
     if (around) {
       late.overrules(scope);
@@ -187,7 +184,7 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
   const FailureId failure =
       table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.bytes->writes,
                         [&](LateClaim& late, std::span<const FailureTable::Open> open) {
-                          follow(late, open, ledger.stream(), ticket, order);
+                          follow(late, open, order);
                         });
   told = told.with_failure(failure);
   heard(ledger.stream(), told);

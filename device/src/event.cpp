@@ -8,11 +8,10 @@
 namespace refrain {
 
 Event::Event(std::shared_ptr<DeviceCore> device, std::shared_ptr<BackendEvent> event,
-             std::uint64_t time, Order::Clock before)
+             Order::Clock before)
     : core_(std::move(device)),
       event_(hold_for(core_, std::move(event))),
       device_(core_->number()),
-      time_(time),
       before_(std::move(before)) {}
 
 Event::Event(const std::shared_ptr<Window>& window, Members::Point point, std::uint32_t device)

@@ -31,10 +31,10 @@ Result<Ticket> Ledger::enter_now(OpenScope& scope, Work work) {
   }
   Entry& entry = entries_.emplace_back();
   entry.ticket = ++last_;
-  entry.order = ++clock_;
+  entry.order = device_.number_issued();
   entry.work = std::move(work);
   for (OpenScope* around = &scope; around != nullptr; around = around->parent) {
-    if (around->issued_from == 0) around->issued_from = entry.ticket;
+    if (around->issued_from == 0) around->issued_from = entry.order;
   }
   return entry.ticket;
 }
@@ -102,16 +102,6 @@ void Ledger::wait_for_all() {
 std::optional<Error> Ledger::take_failure() noexcept {
   const Lock lock(mutex_);
   return std::exchange(failure_, std::nullopt);
-}
-
-std::uint64_t Ledger::now() noexcept {
-  const Lock lock(mutex_);
-  return clock_;
-}
-
-void Ledger::step_past(std::uint64_t order) noexcept {
-  const Lock lock(mutex_);
-  clock_ = std::max(clock_, order);
 }
 
 }  // namespace refrain

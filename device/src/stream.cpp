@@ -534,8 +534,7 @@ Result<Event> Stream::record_event() {
   }
   Result<std::shared_ptr<BackendEvent>> event = core_->device->backend().record(*core_->backend);
   if (!event.ok()) return std::move(event).error();
-  return Event(core_->device, *std::move(event), core_->ledger->now(),
-               core_->device->order().point(id()));
+  return Event(core_->device, *std::move(event), core_->device->order().point(id()));
 }
 
 Result<void> Stream::wait(const Event& event, Where where) {
@@ -545,7 +544,6 @@ Result<void> Stream::wait(const Event& event, Where where) {
   if (event.device_ != core_->device->number()) {
     return Error(ErrorKind::other_device, "An event of another device was waited for.");
   }
-  core_->ledger->step_past(event.time_);
   REFRAIN_TRY(core_->device->backend().wait(*core_->backend, event.event_));
   core_->device->order().wait(id(), event.before_);  // E11
   return {};

@@ -21,6 +21,13 @@ std::string issued(const FailureRecord& record) {
          place(record.stream, record.where) + ": ";
 }
 
+/// How many scopes it is inside of.
+std::size_t depth(const OpenScope& scope) noexcept {
+  std::size_t around = 0;
+  for (const OpenScope* each = scope.parent; each != nullptr; each = each->parent) ++around;
+  return around;
+}
+
 /// The same with two spaces before every line but the first.
 std::string indented(const std::string& lines) {
   std::string all;
@@ -200,6 +207,7 @@ std::string FailureTable::name_of(BufferId buffer) const {
 
 void FailureTable::attach(ScopeShow& show) {
   const Lock lock(mutex_);
+  show.table_ = this;
   shows_.push_back(&show);
   top_up();
 }
@@ -331,7 +339,8 @@ void FailureTable::look(ScopeShow& show) noexcept {
 FoundFailure FailureTable::look_at(ScopeShow& show, std::span<const BufferBinding> reads,
                                    FailureId beneath) noexcept {
   const Hold hold(*this);
-  look(show);  // O6: nested work sees the provisional of the scope it is in
+  // O6: nested work sees the provisional of the scope it is in.
+  if (const OpenScope* const outer = around(show)) look(*outer->show);
   for (const BufferBinding& read : reads) {  // O4: in argument order
     Slot* const found = slot(read.buffer);
     if (found == nullptr) continue;
@@ -375,14 +384,33 @@ void FailureTable::enter_looking(ScopeShow& show, OpenScope& scope, bool clean) 
   scope.follows = follows_.load(std::memory_order_relaxed);
 }
 
-void FailureTable::enter_inside(ScopeShow& show, OpenScope& scope) noexcept {
+OpenScope* FailureTable::around(const ScopeShow& show) const noexcept {
+  OpenScope* const shown = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
+  OpenScope* running = nullptr;
+  for (const RunningBody* each = RunningBody::innermost_; each != nullptr; each = each->around_) {
+    const ScopeShow* const where = each->scope_.show;
+    if (where == nullptr || where->table_ != this) continue;  // a window's, or another device's
+    running = &each->scope_;
+    break;
+  }
+  if (shown == nullptr) return running;
+  for (const OpenScope* each = running; each != nullptr; each = each->parent) {
+    if (each == shown) return running;
+  }
+  return shown;
+}
+
+bool FailureTable::enter_inside(ScopeShow& show, OpenScope& scope) noexcept {
+  scope.parent = around(show);
+  if (scope.parent == nullptr) return false;
   const Hold hold(*this);
   top_up();
-  look(show);  // the outer scope's claim lies beneath this one's
+  look(*scope.parent->show);  // the outer scope's claim lies beneath this one's
   scope.follows = follows_.load(std::memory_order_relaxed);
-  scope.parent = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
+  scope.under = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
   put_into_table(show, scope);
   show.current_.store(ScopeShow::bits(&scope) | ScopeShow::kInTable, std::memory_order_seq_cst);
+  return true;
 }
 
 void FailureTable::meet(ScopeShow& show, OpenScope& scope) noexcept {
@@ -471,19 +499,23 @@ void FailureTable::release_provisional(OpenScope& scope, const Error* error) noe
 }
 
 void FailureTable::leave(ScopeShow& show, OpenScope& scope) noexcept {
-  OpenScope* inner = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
-  if (inner == &scope) {
+  const OpenScope* const shown = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
+  if (shown == &scope) {
     const std::uintptr_t outer =
-        scope.parent != nullptr ? ScopeShow::bits(scope.parent) | ScopeShow::kInTable : 0;
+        scope.under != nullptr ? ScopeShow::bits(scope.under) | ScopeShow::kInTable : 0;
     show.current_.store(outer, std::memory_order_seq_cst);
-    return;
   }
-  for (; inner != nullptr; inner = inner->parent) {
-    if (inner->parent != &scope) continue;
-    inner->parent = scope.parent;  // a scope that was opened later is still open
-    return;
+  // Scopes that were opened later may still be open; those that are inside of this one, or over it,
+  // are in the table. (Nothing shows one that was opened in a window which has ended since.)
+  for (ScopeShow* const each : shows_) {
+    const std::uintptr_t bits = each->current_.load(std::memory_order_seq_cst);
+    if ((bits & ScopeShow::kInTable) == 0) continue;
+    OpenScope* inner = ScopeShow::scope(bits);
+    for (; inner != nullptr; inner = inner->under) {
+      if (inner->parent == &scope) inner->parent = scope.parent;
+      if (inner->under == &scope) inner->under = scope.under;
+    }
   }
-  // Not shown here: it was opened in a window that has ended since.
 }
 
 void FailureTable::release(FailureRecord* record) noexcept {
@@ -546,8 +578,12 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
   for (ScopeShow* const show : shows_) {
     look(*show);
     OpenScope* scope = ScopeShow::scope(show->current_.load(std::memory_order_seq_cst));
-    for (; scope != nullptr; scope = scope->parent) open.push_back({scope, show->stream_});
+    for (; scope != nullptr; scope = scope->under) open.push_back({scope, show->stream_});
   }
+  // Innermost first. Those of one stream are in that order already, but for what they are inside
+  // of.
+  std::stable_sort(open.begin(), open.end(),
+                   [](const Open& a, const Open& b) { return depth(*a.scope) > depth(*b.scope); });
   LateClaim late(record.id);
   late.add(writes);
   walk(late, open);

@@ -329,6 +329,22 @@ TEST_CASE_FIXTURE(Scopes,
     CHECK(outcome.skipped());
     CHECK(carried(bytes(y, 0, 16)).failure() == root);
   }
+  SUBCASE("it is its own, of work that was handed over") {
+    auto opened = over(stream, {bytes(y, 0, 16)});
+    OpenScope& scope = opened.shown();
+    ledger.all.push_back({{}, {bytes(y, 0, 8)}});
+    const auto outcome = std::move(opened).execute([&](ScopeServer&) -> Result<void> {
+      scope.issued_from = 1;
+      table.detach(stream.show());
+      root = ledger.fails_late(table, 1, "its own");
+      table.attach(stream.show());
+      REQUIRE(table.followed_since(scope));
+      return {};
+    });
+    CHECK(outcome.executed_cleanly());  // it was issued, and that is all that the scope knows
+    CHECK(carried(bytes(y, 0, 8)).failure() == root);
+    CHECK(clean(bytes(y, 8, 16)));
+  }
 }
 
 TEST_CASE_FIXTURE(

@@ -5,9 +5,8 @@
 //
 // Two streams run on one thread, scopes open in scopes and end in any order, buffers come and go
 // while work runs, one stream records windows that are aborted or refused, and failures are found
-// late. Work of one stream keeps
-// off the bytes that the other is writing: they would be unordered (E11), and either story is
-// right.
+// late. Work keeps off the bytes of the other stream's scopes that it is not inside of: they would
+// be unordered (E11), and either story is right.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -61,6 +60,7 @@ struct ModelScope {
   Bindings reads;
   Bindings writes;
   int provisional = 0;
+  int parent = 0;    // the provisional of the scope that it is inside of
   int poisoned = 0;  // a failure that reached what it reads after that was looked at
   const OpenScope* shown = nullptr;
 };
@@ -158,11 +158,42 @@ class Trial {
       return each.buffer == binding.buffer && each.range.overlaps(binding.range);
     });
   }
+  const ModelScope* open_scope(int provisional) const {
+    for (const ModelScope& scope : scopes_) {
+      if (scope.provisional == provisional) return &scope;
+    }
+    return nullptr;
+  }
+  /// Whether the scope `outer` is `inner`, or is around it; 0 is none.
+  bool is_around(int outer, int inner) const {
+    for (; inner != 0; inner = open_scope(inner)->parent) {
+      if (inner == outer) return true;
+    }
+    return false;
+  }
+  /// What work of `stream` that opens now is inside of: the newest scope of its stream, or the one
+  /// whose body runs if that is inside of the other.
+  int around(std::size_t stream, bool in_window) const {
+    int shown = 0;
+    int running = 0;
+    for (const ModelScope& scope : scopes_) {
+      if (scope.stream == stream && scope.in_window == in_window) shown = scope.provisional;
+    }
+    for (const int each : running_) {
+      if (const ModelScope* const scope = open_scope(each); scope && !scope->in_window) {
+        running = each;
+      }
+    }
+    if (in_window || running == 0) return shown;
+    return shown == 0 || is_around(shown, running) ? running : shown;
+  }
   /// Whether work that reads, or `writes`, `binding` conflicts with an open scope of another stream
-  /// or of the other side of a window.
+  /// or of the other side of a window that it is not inside of.
   bool unordered(std::size_t stream, bool in_window, const BufferBinding& binding, bool writes) {
+    const int inside_of = around(stream, in_window);
     return std::any_of(scopes_.begin(), scopes_.end(), [&](const ModelScope& scope) {
       if (scope.stream == stream && scope.in_window == in_window) return false;
+      if (is_around(scope.provisional, inside_of)) return false;
       return touch(scope.writes, binding) || (writes && touch(scope.reads, binding));
     });
   }
@@ -219,6 +250,9 @@ class Trial {
     });
     const ModelScope scope = *found;
     scopes_.erase(found);
+    for (ModelScope& each : scopes_) {
+      if (each.parent == provisional) each.parent = scope.parent;
+    }
     failure(provisional).open = false;
     if (!clean) return;
     failure(provisional).kind = ErrorKind::skipped;  // for what a skip has passed on
@@ -232,12 +266,12 @@ class Trial {
            if (byte.failure != provisional || byte.passed_on) return;
            byte.failure = byte.mark = 0;
            // The nearest of the scopes around it that writes this byte.
-           for (const ModelScope& outer : scopes_) {
-             if (outer.stream != scope.stream || outer.in_window != scope.in_window) continue;
-             if (outer.provisional > provisional) continue;  // not around it, but in it
-             if (!names(outer.writes, buffer.id, at)) continue;
-             const bool bad = outer.poisoned != 0 && lives(outer.poisoned);
-             byte.failure = bad ? outer.poisoned : outer.provisional;
+           for (int outer = scope.parent; outer != 0; outer = open_scope(outer)->parent) {
+             const ModelScope& around = *open_scope(outer);
+             if (!names(around.writes, buffer.id, at)) continue;
+             const bool bad = around.poisoned != 0 && lives(around.poisoned);
+             byte.failure = bad ? around.poisoned : outer;
+             break;
            }
          });
   }
@@ -282,6 +316,7 @@ class Trial {
     if (met == 0) {
       opened.model.provisional = mint(ErrorKind::torn_down, "The work that was to write this");
       failure(opened.model.provisional).open = true;
+      opened.model.parent = around(stream, in_window);
       scopes_.push_back(opened.model);
     }
     int carried = met != 0 ? met : opened.model.provisional;
@@ -309,9 +344,11 @@ class Trial {
   void end(Opened& opened, int depth) {
     const auto ran = [&](ScopeServer&) -> Result<void> {
       if (opened.skipped) wrong("a skipped body ran");
+      running_.push_back(opened.model.provisional);
       if (depth < 4) {
         for (std::uint64_t i = below(4); i != 0 && wrong_.empty(); --i) step(depth + 1);
       }
+      running_.pop_back();
       ModelFailure& own = failure(opened.model.provisional);
       const std::string text = "failure of the model, number " + std::to_string(++texts_);
       if (in_100(settings_.throws)) {
@@ -615,6 +652,7 @@ class Trial {
   std::vector<ModelFailure> failures_;
   std::vector<ModelBuffer> buffers_;
   std::vector<ModelScope> scopes_;  // open, oldest first
+  std::vector<int> running_;        // whose bodies run, the innermost last
   std::vector<Opened> held_;
   std::map<FailureId, int> numbers_;
   std::string wrong_;

@@ -93,6 +93,10 @@ class DeviceCore {
   /// The backend refused a call that belongs to no stream: dooms every window that this thread has
   /// open and recording (C17).
   void refused_by_device(const Error& error) noexcept;
+  /// The next number for work that is handed over: all that it depends on has a lower one.
+  std::uint64_t number_issued() noexcept {
+    return issued_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
   /// See Device::sync.
   Result<void> sync();
 
@@ -103,14 +107,14 @@ class DeviceCore {
   };
   /// What waits longest, unless a window is open.
   [[nodiscard]] std::unique_ptr<Held> next_held() noexcept;
-  void follow(LateClaim& late, std::span<const FailureTable::Open> open, StreamId stream,
-              Ticket ticket, std::uint64_t order);
+  void follow(LateClaim& late, std::span<const FailureTable::Open> open, std::uint64_t order);
 
   std::shared_ptr<Backend> backend_;
   DeviceOptions options_;
   std::uint32_t number_;
   FailureTable table_;
   Order order_{table_};
+  std::atomic<std::uint64_t> issued_{0};
   Mutex mutex_;
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<OpenedWindow> windows_ REFRAIN_GUARDED_BY(mutex_);

@@ -16,8 +16,8 @@ class DeviceCore;
 /// Safe to share; copying shares.
 class Event {
  public:
-  /// `time` and `before` are what `device` knows of the stream's work so far.
-  Event(std::shared_ptr<DeviceCore> device, std::shared_ptr<BackendEvent> event, std::uint64_t time,
+  /// `before` is what `device` knows of the stream's work so far.
+  Event(std::shared_ptr<DeviceCore> device, std::shared_ptr<BackendEvent> event,
         Order::Clock before);
 
   /// In a window (C21).
@@ -37,8 +37,7 @@ class Event {
   std::shared_ptr<DeviceCore> core_;     // null in a window
   std::shared_ptr<BackendEvent> event_;  // null in a window
   std::uint32_t device_;
-  std::uint64_t time_ = 0;  // the ledger's clock, which a stream that waits steps past
-  Order::Clock before_;     // what has ended when it is reached (E11)
+  Order::Clock before_;  // what has ended when it is reached (E11)
   std::weak_ptr<Window> window_;
   Members::Point point_;
 };

@@ -56,15 +56,11 @@ class Ledger final : public Completion {
   /// The first failure since this was last asked, as `sync` answers it.
   [[nodiscard]] std::optional<Error> take_failure() noexcept;
 
-  /// The stream's clock (Lamport): each piece of work has a later time than all it depends on.
-  [[nodiscard]] std::uint64_t now() noexcept;
-  void step_past(std::uint64_t order) noexcept;
-
  private:
   friend class DeviceCore;
   struct Entry {
     Ticket ticket = 0;
-    std::uint64_t order = 0;
+    std::uint64_t order = 0;  // among all that the device was given
     Work work;
     bool poisoned = false;
     bool ended = false;
@@ -79,7 +75,6 @@ class Ledger final : public Completion {
   std::condition_variable_any ended_;
   std::deque<Entry> entries_ REFRAIN_GUARDED_BY(mutex_);  // in issue order; retires at the front
   Ticket last_ REFRAIN_GUARDED_BY(mutex_) = 0;
-  std::uint64_t clock_ REFRAIN_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ REFRAIN_GUARDED_BY(mutex_);
 };
 

@@ -112,13 +112,18 @@ class [[nodiscard]] ExecuteScope {
   [[nodiscard]] OpenScope& shown() noexcept { return scope_; }
 
   /// Runs `body(server)`, which answers a `Result`, and settles. A skipped scope never runs it
-  /// (K3). What the body throws goes on unchanged (E4).
+  /// (K3). What the body throws goes on unchanged (E4). Work of the same device that this thread
+  /// does in it is inside of this scope (E9); it must not leave this thread's stack in the middle,
+  /// as fibers do.
   template <class Body>
   auto execute(Body&& body) && -> ScopedOutcome<BodyValue<Body>> {
     using Value = BodyValue<Body>;
     if (!entered_) return Skipped{skipped_};
     try {
-      auto result = std::forward<Body>(body)(server_);
+      auto result = [&] {
+        const RunningBody running(scope_);
+        return std::forward<Body>(body)(server_);
+      }();
       if (!result.ok() && held_back(result.error())) {
         // E10: a failure reached its input after it was looked at, and it was not begun. What it
         // would have written carries that failure already, and everybody has heard of it.

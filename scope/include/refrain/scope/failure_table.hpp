@@ -30,6 +30,7 @@ namespace refrain {
 
 class FailureTable;
 class Overlay;
+class ScopeShow;
 
 /// A scope that is open: lives on the stack of the thread that runs its body.
 struct OpenScope {
@@ -41,6 +42,8 @@ struct OpenScope {
   KernelId kernel;
   Where where;
   OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
+  OpenScope* under = nullptr;            ///< The one that its stream showed when it was opened.
+  ScopeShow* show = nullptr;             ///< Where it is shown; null in a window.
   FailureRecord* provisional = nullptr;  ///< Set once the claim is in the table.
   std::size_t recorded_before = 0;       ///< What the window answered to `entered`.
   /// The number of a failure that reached its inputs after they were looked at (E10); 0 for none.
@@ -49,13 +52,32 @@ struct OpenScope {
   std::uint64_t seen_bare = 0;
   /// How often a failure had begun or ended to be followed when this opened (E10).
   std::uint64_t follows = 0;
-  /// The first piece of asynchronous work that was issued in its body; 0 for none. Written and
-  /// read under the mutex of its stream's ledger.
+  /// The first piece of asynchronous work that was issued in its body, as the device numbers them;
+  /// 0 for none. Written under the mutex of that work's ledger, and read under those of all.
   std::uint64_t issued_from = 0;
 
   [[nodiscard]] std::span<const BufferBinding> unrun_writes() const noexcept {
     return replay_unrun_writes != nullptr ? *replay_unrun_writes : writes;
   }
+};
+
+/// While the body of a scope runs: work that this thread does meanwhile is inside of it, on
+/// whatever stream of the device (E9).
+class RunningBody {
+ public:
+  explicit RunningBody(OpenScope& scope) noexcept : scope_(scope), around_(innermost_) {
+    innermost_ = this;
+  }
+  RunningBody(const RunningBody&) = delete;
+  RunningBody& operator=(const RunningBody&) = delete;
+  ~RunningBody() { innermost_ = around_; }
+
+ private:
+  friend class FailureTable;
+
+  OpenScope& scope_;
+  RunningBody* around_;
+  static inline thread_local constinit RunningBody* innermost_ = nullptr;
 };
 
 /// Where one stream shows the scope that it is in. For the stream's thread; others only look.
@@ -86,6 +108,7 @@ class alignas(64) ScopeShow {
 
   std::atomic<std::uintptr_t> current_{0};
   StreamId stream_;
+  const FailureTable* table_ = nullptr;
 };
 
 /// A failure that an input carries, held so that it outlives its last claim. Move-only.
@@ -191,14 +214,12 @@ class FailureTable {
   /// With `seen`, when they were last seen to carry nothing, they may not have to be walked (P5).
   FoundFailure read_failure(ScopeShow& show, std::span<const BufferBinding> reads,
                             FailureId beneath = {}, std::uint64_t seen = 0) noexcept {
-    if (!show.inside() && (all_clean() || still_bare(seen) || bare(reads))) return {};
+    if (!inside(show) && (all_clean() || still_bare(seen) || bare(reads))) return {};
     return look_at(show, reads, beneath);
   }
   void enter_write(ScopeShow& show, OpenScope& scope) noexcept {
-    if (show.inside()) {
-      enter_inside(show, scope);
-      return;
-    }
+    scope.show = &show;
+    if (inside(show) && enter_inside(show, scope)) return;
     show.current_.store(ScopeShow::bits(&scope), std::memory_order_release);
     scope.follows = follows_.load(std::memory_order_acquire);
     const bool clean =
@@ -316,7 +337,14 @@ class FailureTable {
   [[nodiscard]] bool all_clean() const noexcept { return records_.live() == 0; }
   FoundFailure look_at(ScopeShow& show, std::span<const BufferBinding> reads,
                        FailureId beneath) noexcept;
-  void enter_inside(ScopeShow& show, OpenScope& scope) noexcept;
+  /// Whether work of that stream may be inside of a scope.
+  [[nodiscard]] static bool inside(const ScopeShow& show) noexcept {
+    return RunningBody::innermost_ != nullptr || show.inside();
+  }
+  /// The innermost scope of this device that work of that stream would be inside of, or null.
+  [[nodiscard]] OpenScope* around(const ScopeShow& show) const noexcept;
+  /// Enters a scope that is inside of another one; false when there is none.
+  bool enter_inside(ScopeShow& show, OpenScope& scope) noexcept;
   /// Makes room for exits, and, unless it is `clean`, puts the scope into the table.
   void enter_looking(ScopeShow& show, OpenScope& scope, bool clean) noexcept;
   void settle(ScopeShow& show, OpenScope& scope, const Error* error) noexcept;
