@@ -86,7 +86,8 @@ TEST_CASE("Error: context lines stand below the message, newest last") {
   const Error outer = middle.with_context("While serving request 3.").with_failure(FailureId(5));
   CHECK(inner.text() == "It failed.");
   CHECK(middle.text() == "It failed.\n  - While replaying \"decode/8\".");
-  CHECK(outer.text() == "It failed.\n  - While replaying \"decode/8\".\n  - While serving request 3.");
+  CHECK(outer.text() ==
+        "It failed.\n  - While replaying \"decode/8\".\n  - While serving request 3.");
   CHECK(outer.message() == "It failed.");
   CHECK(outer.kind() == ErrorKind::kernel_failed);
   CHECK(outer.failure() == FailureId(5));
