@@ -330,7 +330,9 @@ void FailureTable::look(ScopeShow& show) noexcept {
     if (show.current_.compare_exchange_weak(bits, bits | ScopeShow::kInTable,
                                             std::memory_order_seq_cst)) {
       // Its owner now cannot leave without the mutex, which this thread holds.
-      put_into_table(show, *ScopeShow::scope(bits));
+      OpenScope& scope = *ScopeShow::scope(bits);
+      scope.under = nullptr;  // or it had been put in as it opened
+      put_into_table(show, scope);
       return;
     }
   }
@@ -387,10 +389,9 @@ void FailureTable::enter_looking(ScopeShow& show, OpenScope& scope, bool clean) 
 OpenScope* FailureTable::around(const ScopeShow& show) const noexcept {
   OpenScope* const shown = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
   OpenScope* running = nullptr;
-  for (const RunningBody* each = RunningBody::innermost_; each != nullptr; each = each->around_) {
-    const ScopeShow* const where = each->scope_.show;
-    if (where == nullptr || where->table_ != this) continue;  // a window's, or another device's
-    running = &each->scope_;
+  for (OpenScope* each = RunningBody::innermost_; each != nullptr; each = each->running) {
+    if (each->show == nullptr || each->show->table_ != this) continue;  // elsewhere, or in a window
+    running = each;
     break;
   }
   if (shown == nullptr) return running;

@@ -73,6 +73,7 @@ void Overlay::put_into_overlay(OpenScope& scope) noexcept {
 }
 
 void Overlay::enter_write(OpenScope& scope) noexcept {
+  scope.show = nullptr;
   scope.parent = current_;
   current_ = &scope;
   const FailureTable::Hold hold(table_);

@@ -42,8 +42,6 @@ struct OpenScope {
   KernelId kernel;
   Where where;
   OpenScope* parent = nullptr;           ///< The scope in whose body this one was opened (E9).
-  OpenScope* under = nullptr;            ///< The one that its stream showed when it was opened.
-  ScopeShow* show = nullptr;             ///< Where it is shown; null in a window.
   FailureRecord* provisional = nullptr;  ///< Set once the claim is in the table.
   std::size_t recorded_before = 0;       ///< What the window answered to `entered`.
   /// The number of a failure that reached its inputs after they were looked at (E10); 0 for none.
@@ -55,6 +53,10 @@ struct OpenScope {
   /// The first piece of asynchronous work that was issued in its body, as the device numbers them;
   /// 0 for none. Written under the mutex of that work's ledger, and read under those of all.
   std::uint64_t issued_from = 0;
+  // Left as they are until they mean something, since each launch makes a scope.
+  ScopeShow* show;     ///< Where it is shown, once it has been entered; null in a window.
+  OpenScope* under;    ///< What its stream showed before, once its claim is in the table.
+  OpenScope* running;  ///< The scope whose body runs around this one's body in this thread.
 
   [[nodiscard]] std::span<const BufferBinding> unrun_writes() const noexcept {
     return replay_unrun_writes != nullptr ? *replay_unrun_writes : writes;
@@ -65,8 +67,9 @@ struct OpenScope {
 /// whatever stream of the device (E9).
 class RunningBody {
  public:
-  explicit RunningBody(OpenScope& scope) noexcept : scope_(scope), around_(innermost_) {
-    innermost_ = this;
+  explicit RunningBody(OpenScope& scope) noexcept : around_(innermost_) {
+    scope.running = around_;
+    innermost_ = &scope;
   }
   RunningBody(const RunningBody&) = delete;
   RunningBody& operator=(const RunningBody&) = delete;
@@ -75,9 +78,8 @@ class RunningBody {
  private:
   friend class FailureTable;
 
-  OpenScope& scope_;
-  RunningBody* around_;
-  static inline thread_local constinit RunningBody* innermost_ = nullptr;
+  OpenScope* around_;
+  static inline thread_local constinit OpenScope* innermost_ = nullptr;
 };
 
 /// Where one stream shows the scope that it is in. For the stream's thread; others only look.
@@ -339,7 +341,8 @@ class FailureTable {
                        FailureId beneath) noexcept;
   /// Whether work of that stream may be inside of a scope.
   [[nodiscard]] static bool inside(const ScopeShow& show) noexcept {
-    return RunningBody::innermost_ != nullptr || show.inside();
+    return (ScopeShow::bits(RunningBody::innermost_) |
+            show.current_.load(std::memory_order_relaxed)) != 0;
   }
   /// The innermost scope of this device that work of that stream would be inside of, or null.
   [[nodiscard]] OpenScope* around(const ScopeShow& show) const noexcept;
