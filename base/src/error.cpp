@@ -9,7 +9,7 @@ namespace {
 std::string_view standard_text(ErrorKind kind) noexcept {
   switch (kind) {
     case ErrorKind::torn_down:
-      return "The work that was to write this was begun and never came back.";
+      return "The work that was to write this was begun and has not come back.";
     case ErrorKind::skipped: return "The work did not run, because an input carries a failure.";
     case ErrorKind::unwritten: return "Nobody has written these bytes.";
     default: return name_of(kind);

@@ -45,20 +45,10 @@ void CheckedArguments::check(const DeviceCore& device, const KernelSignature& si
                              std::span<const StagedArgument> arguments, const char* doing,
                              Where where) {
   for (const StagedArgument& argument : arguments) {
-    const Result<const Allocation*> allocation = device.resolve(argument.binding);
-    Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
-    if (sound.ok() && does_write(argument.direction)) sound = writable(**allocation);
-    if (!sound.ok()) {
-      if (!refused) {
-        refused = sound.error().with_context("While " + std::string(doing) + " " +
-                                             quote(signature.name) + text(where) + ", at " +
-                                             argument_at(signature, argument.offset) + ".");
-      }
-      continue;  // M6: it claims nothing of its own; the other outputs are claimed
-    }
-    allocations.push_back(*allocation);
-    if (does_read(argument.direction)) reads.push_back(argument.binding);
-    if (does_write(argument.direction)) writes.add(argument.binding);
+    check(device, argument.binding, argument.direction, [&] {
+      return "While " + std::string(doing) + " " + quote(signature.name) + text(where) + ", at " +
+             argument_at(signature, argument.offset) + ".";
+    });
   }
   if (!refused) refused = mismatch(signature, block, arguments);
 }

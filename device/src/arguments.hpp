@@ -30,6 +30,23 @@ struct CheckedArguments {
              std::span<const std::byte> block, std::span<const StagedArgument> arguments,
              const char* doing, Where where);
 
+  /// Looks at one of them. If it is the first that is bad, `refused` is why, with the line that
+  /// `context()` answers.
+  template <class Context>
+  void check(const DeviceCore& device, const BufferBinding& binding, Direction direction,
+             Context&& context) {
+    const Result<const Allocation*> allocation = device.resolve(binding);
+    Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
+    if (sound.ok() && does_write(direction)) sound = writable(**allocation);
+    if (!sound.ok()) {
+      if (!refused) refused = sound.error().with_context(context());
+      return;  // M6: it claims nothing of its own; the other outputs are claimed
+    }
+    allocations.push_back(*allocation);
+    if (does_read(direction)) reads.push_back(binding);
+    if (does_write(direction)) writes.add(binding);
+  }
+
   Bindings reads;
   WriteSet writes;
   boost::container::small_vector<const Allocation*, 8> allocations;

@@ -105,7 +105,7 @@ TEST_CASE("Error: context goes with an exception and with an error without text 
 
 TEST_CASE("Error: one without text of its own is still a sentence, and names its failure") {
   CHECK(Error(ErrorKind::torn_down).message() ==
-        "The work that was to write this was begun and never came back.");
+        "The work that was to write this was begun and has not come back.");
   CHECK(Error(ErrorKind::skipped, FailureId(12)).message() ==
         "The work did not run, because an input carries a failure. (failure 12)");
 }

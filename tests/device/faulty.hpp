@@ -34,12 +34,9 @@ struct Faulty {
 
 /// Runs `body(stream)` as work of the user's own that writes `writes`.
 template <class Body>
-ScopedOutcome<void> own_work(Stream& stream, std::initializer_list<View<float>> writes, Body&& body,
+ScopedOutcome<void> own_work(Stream& stream, std::initializer_list<Bytes> writes, Body&& body,
                              const char* name = "own work", Where where = Where::here()) {
-  WriteSet set = stream.write_set();
-  for (const View<float>& each : writes) set.add(each.binding());
-  return ExecuteScope<Stream>::over(stream, intern_kernel_name(name), std::move(set), where)
-      .execute(std::forward<Body>(body));
+  return stream.scope(name, writes, std::forward<Body>(body), where);
 }
 
 }  // namespace refrain::test

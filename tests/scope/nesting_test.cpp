@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(Scopes,
     const Error outside = carried(bytes(z, 0, 4));
     CHECK(inside.failure() == outside.failure());
     // The outer work came back, so nothing may say that it did not.
-    CHECK(inside.message().find("never came back") == std::string::npos);
+    CHECK(inside.message().find("has not come back") == std::string::npos);
     const std::string story = table.story(inside.failure());
     CHECK(story.find("skipped: \"victim\"") != std::string::npos);
     CHECK(story.find("needed \"y\" [0, 4)") != std::string::npos);

@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(Scopes, "O6: a check, a read and nested work see the provision
     SUBCASE("a read") {
       const auto report = table.report(Bindings{bytes(y, 0, 16)});
       REQUIRE(report.has_value());
-      CHECK(report->message().find("begun and never came back") != std::string::npos);
+      CHECK(report->message().find("begun and has not come back") != std::string::npos);
     }
     SUBCASE("nested work") {
       const auto nested = launching(inside, {bytes(y, 0, 16)}, {bytes(z, 0, 16)}).execute(succeeds);

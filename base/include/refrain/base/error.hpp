@@ -18,7 +18,7 @@ enum class ErrorKind : std::uint16_t {
   // Work and its data.
   kernel_failed,  ///< A kernel answered with an error of its own.
   exception,      ///< A body or kernel threw; the error holds the exception.
-  torn_down,      ///< Work was begun and never came back.
+  torn_down,      ///< Work was begun and has not come back.
   skipped,        ///< Work did not run: an input carries a failure, named by its number.
   failed_input,   ///< A read met bytes that carry a failure; the text tells its story.
   unwritten,      ///< Bytes that nobody has written were read.

@@ -119,4 +119,18 @@ class Buffer {
   std::shared_ptr<const Allocation> allocation_;
 };
 
+/// Bytes of a view or of a whole buffer, whatever their type.
+class Bytes {
+ public:
+  template <class T>
+  Bytes(const View<T>& view) noexcept : binding_(view.binding()) {}  // NOLINT: as good as the view
+  template <class T>
+  Bytes(const Buffer<T>& buffer) noexcept : Bytes(buffer.view()) {}  // NOLINT
+
+  [[nodiscard]] const BufferBinding& binding() const noexcept { return binding_; }
+
+ private:
+  BufferBinding binding_;
+};
+
 }  // namespace refrain

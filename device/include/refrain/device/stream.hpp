@@ -16,6 +16,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "refrain/base/kernel_name.hpp"
 #include "refrain/base/result.hpp"
 #include "refrain/capture/window.hpp"
 #include "refrain/device/buffer.hpp"
@@ -182,6 +183,16 @@ class Stream {
     return host_packed(function, packed.block(), packed.views(), work.where);
   }
 
+  /// Work of several parts as one: runs `body(stream)`, which answers a `Result`, in a scope that
+  /// claims `writes`, and whose name errors tell. Work that this thread does in it is inside of it,
+  /// on whatever stream (E9): it may write `writes` too, and cannot read them before all is done. A
+  /// body that fails or throws claims them all, whatever parts of it went well; one that ends
+  /// cleanly is trusted to have written them, but in a window, where what is recorded is compared
+  /// with what is claimed (C16). A bad view fails it, claims the others, and runs nothing (M6).
+  template <class Body>
+  auto scope(std::string_view name, std::initializer_list<Bytes> writes, Body&& body,
+             Where where = Where::here()) -> ScopedOutcome<detail::BodyValue<Body, Stream>>;
+
   /// In a window, inside a scope of the caller's own: `bytes` stay as they are, on purpose (C16).
   template <class T>
   void reuses(const View<T>& bytes) {
@@ -323,6 +334,8 @@ class Stream {
   /// Why work may not be issued: its arguments, or its order (E11). Claims what it was to write.
   [[nodiscard]] std::optional<Error> refused(KernelId kernel, CheckedArguments& checked,
                                              Where where);
+  /// What a scope of the caller's own claims; or why it may not, which claims the rest of it.
+  Result<WriteSet> may_claim(KernelId kernel, std::span<const Bytes> writes, Where where);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> warm_up(const std::function<Result<void>()>& body, std::uint32_t most_passes,
@@ -371,6 +384,16 @@ class OpenWindow {
   std::shared_ptr<StreamCore> stream_;
   std::shared_ptr<Window> window_;
 };
+
+template <class Body>
+auto Stream::scope(std::string_view name, std::initializer_list<Bytes> writes, Body&& body,
+                   Where where) -> ScopedOutcome<detail::BodyValue<Body, Stream>> {
+  const KernelId kernel = intern_kernel_name(name);
+  Result<WriteSet> claimed = may_claim(kernel, std::span(writes.begin(), writes.size()), where);
+  if (!claimed.ok()) return std::move(claimed).error();
+  return ExecuteScope<Stream>::over(*this, kernel, *std::move(claimed), where)
+      .execute(std::forward<Body>(body));
+}
 
 template <class Body>
 requires(std::is_invocable_v<Body&>) Result<OpenWindow> Stream::prepare(Body&& body,

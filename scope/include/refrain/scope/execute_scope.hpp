@@ -65,20 +65,21 @@ struct ReplayTerms {
   FailureTable::Version seen_bare = 0;
 };
 
+namespace detail {
+template <class T>
+struct ValueOf;
+template <class T>
+struct ValueOf<Result<T>> {
+  using Type = T;
+};
+/// What the `Result` of a body that is called with a `Server&` holds.
+template <class Body, class Server>
+using BodyValue = typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>>::Type;
+}  // namespace detail
+
 /// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
 template <WriteScoped Server>
 class [[nodiscard]] ExecuteScope {
-  template <class T>
-  struct ValueOf;
-  template <class T>
-  struct ValueOf<Result<T>> {
-    using Type = T;
-  };
-  /// What a body's `Result` holds.
-  template <class Body>
-  using BodyValue =
-      typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body, Server&>>>::Type;
-
  public:
   /// Around work that reads no device memory, or whose reads somebody has just looked at. Always
   /// enters (O2).
@@ -116,8 +117,8 @@ class [[nodiscard]] ExecuteScope {
   /// does in it is inside of this scope (E9); it must not leave this thread's stack in the middle,
   /// as fibers do.
   template <class Body>
-  auto execute(Body&& body) && -> ScopedOutcome<BodyValue<Body>> {
-    using Value = BodyValue<Body>;
+  auto execute(Body&& body) && -> ScopedOutcome<detail::BodyValue<Body, Server>> {
+    using Value = detail::BodyValue<Body, Server>;
     if (!entered_) return Skipped{skipped_};
     try {
       auto result = [&] {
