@@ -9,24 +9,27 @@
 namespace refrain {
 namespace {
 
-/// Holds an instance for one call (P7).
+/// Holds an instance for one call (P7), and keeps it: what the call runs or waits for may let go of
+/// the handle that the call was made on, after which nothing may look at that any more (P6).
 class Hold {
  public:
-  explicit Hold(InstanceBody& body) noexcept : body_(body), held_(!body.busy.exchange(true)) {}
+  explicit Hold(std::shared_ptr<InstanceBody> body) noexcept
+      : body_(std::move(body)), held_(!body_->busy.exchange(true)) {}
   ~Hold() {
-    if (held_) body_.busy.store(false);
+    if (held_) body_->busy.store(false);
   }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
+  [[nodiscard]] const std::shared_ptr<InstanceBody>& body() const noexcept { return body_; }
   [[nodiscard]] Result<void> taken() const {
     if (held_) return {};
-    return Error(ErrorKind::busy, "An instance of graph " + quote(body_.plan->graph.name()) +
+    return Error(ErrorKind::busy, "An instance of graph " + quote(body_->plan->graph.name()) +
                                       " is in use; it serves one thread at a time.");
   }
 
  private:
-  InstanceBody& body_;
+  std::shared_ptr<InstanceBody> body_;
   bool held_;
 };
 
@@ -138,13 +141,14 @@ const SealedGraph& Instance::graph() const noexcept { return body_->plan->graph;
 
 Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
                             ElementType element) {
-  const Hold hold(*body_);
+  const Hold hold(body_);
   REFRAIN_TRY(hold.taken());
-  const SealedGraph& graph = body_->plan->graph;
+  InstanceBody& body = *hold.body();
+  const SealedGraph& graph = body.plan->graph;
   const Result<std::uint32_t> found = find(graph, name, element);
   if (!found.ok()) return found.error();
   const Region& region = graph.regions()[*found];
-  const Result<const Allocation*> allocation = body_->plan->device->resolve(binding);
+  const Result<const Allocation*> allocation = body.plan->device->resolve(binding);
   if (!allocation.ok()) {
     return allocation.error().with_context("While binding " + quote(name) + " of graph " +
                                            quote(graph.name()) + ".");
@@ -161,47 +165,48 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
   if (binding.range.begin % size_of(region.element) != 0) {
     return refused("it begins inside an element, at byte " + std::to_string(binding.range.begin));
   }
-  const bool written = body_->written(*found);
+  const bool written = body.written(*found);
   if (written && (*allocation)->region().role == Role::constant) {
     return refused("it is a constant and the graph writes it");
   }
   // The order of the nodes was derived for regions that do not share bytes.
-  for (std::uint32_t other = 0; other < body_->memory.size(); ++other) {
-    if (other == *found || !body_->memory[other].allocation) continue;
-    const BufferBinding taken = body_->whole(other);
+  for (std::uint32_t other = 0; other < body.memory.size(); ++other) {
+    if (other == *found || !body.memory[other].allocation) continue;
+    const BufferBinding taken = body.whole(other);
     if (taken.buffer == binding.buffer && taken.range.overlaps(binding.range) &&
-        (written || body_->written(other))) {
+        (written || body.written(other))) {
       return refused("region " + quote(graph.regions()[other].name) +
                      " uses the same bytes and one of the two is written");
     }
   }
-  const RegionMemory& memory = body_->memory[*found];
+  const RegionMemory& memory = body.memory[*found];
   if (memory.allocation && memory.allocation->id() == binding.buffer &&
       memory.offset == binding.range.begin) {
     return {};  // the same address again costs nothing
   }
   // P6: what it waits for may be another owner, and the last.
   std::shared_ptr<const Allocation> kept = (*allocation)->shared();
-  if (body_->touched != nullptr) {
-    body_->plan->device->wait_for(body_->touched->writes, true);
-    body_->plan->device->wait_for(body_->touched->reads, true);
+  if (body.touched != nullptr) {
+    body.plan->device->wait_for(body.touched->writes, true);
+    body.plan->device->wait_for(body.touched->reads, true);
   }
-  return body_->place(*found, {std::move(kept), binding.range.begin});
+  return body.place(*found, {std::move(kept), binding.range.begin});
 }
 
 Result<BufferBinding> Instance::locate(std::string_view name, ElementType element) {
-  const Hold hold(*body_);
+  const Hold hold(body_);
   REFRAIN_TRY(hold.taken());
-  const Result<std::uint32_t> found = find(body_->plan->graph, name, element);
+  InstanceBody& body = *hold.body();
+  const Result<std::uint32_t> found = find(body.plan->graph, name, element);
   if (!found.ok()) return found.error();
-  if (!body_->memory[*found].allocation) REFRAIN_TRY(body_->give_memory(*found));
-  return body_->whole(*found);
+  if (!body.memory[*found].allocation) REFRAIN_TRY(body.give_memory(*found));
+  return body.whole(*found);
 }
 
 ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& options,
                                          Where where) {
-  InstanceBody& body = *body_;
-  const Hold hold(body);
+  const Hold hold(body_);
+  InstanceBody& body = *hold.body();
   if (Result<void> taken = hold.taken(); !taken.ok()) return std::move(taken).error();
   if (&stream.device() != body.plan->device.get()) {
     return Error(ErrorKind::other_device, "Graph " + quote(body.plan->graph.name()) +
@@ -247,23 +252,26 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     // Held back only for what was looked at.
     const std::uint64_t number = ++body.replays;
-    WorkTerms terms{body_, {body.plan->advice, number}, options.check_inputs ? bytes : nullptr};
+    WorkTerms terms{hold.body(),
+                    {body.plan->advice, number},
+                    options.check_inputs ? bytes : nullptr};
     REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
     return Replayed{number};
   });
 }
 
 Result<void> Instance::reset(Stream& stream, Where where) {
-  const Hold hold(*body_);
+  const Hold hold(body_);
   REFRAIN_TRY(hold.taken());
+  InstanceBody& body = *hold.body();
   REFRAIN_TRY(stream.outside_window("reset an instance"));
-  const std::span<const Region> regions = body_->plan->graph.regions();
+  const std::span<const Region> regions = body.plan->graph.regions();
   for (std::uint32_t at = 0; at < regions.size(); ++at) {
     if (regions[at].role != Role::state) continue;
     const auto* const bytes = std::get_if<SharedBytes>(&regions[at].start);
-    const BufferBinding state = body_->whole(at);
+    const BufferBinding state = body.whole(at);
     // E11: a write of the host's, also where it is a fill.
-    if (bytes == nullptr) body_->plan->device->wait_for(std::span(&state, 1), true);
+    if (bytes == nullptr) body.plan->device->wait_for(std::span(&state, 1), true);
     ScopedOutcome<void> written = bytes != nullptr ? stream.write_bytes(state, bytes->span(), where)
                                                    : stream.fill_bytes(state, 0, 1, where);
     REFRAIN_TRY(std::move(written).into_result());
