@@ -149,9 +149,10 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
   for (const Later& each : later) {
     const Ledger::Work& work = each.entry->work;
     const Skip skip{work.kernel, each.stream, work.where, {}, {}, 0};
-    // What has ended already did not wait for this work, so it counts as a writer only.
+    // What has ended already did not wait for this work, so it counts as a writer only, and so does
+    // what nothing holds back.
     const std::span<const BufferBinding> reads =
-        each.entry->ended ? std::span<const BufferBinding>{} : work.bytes->reads;
+        each.entry->ended || !work.held_back ? std::span<const BufferBinding>{} : work.bytes->reads;
     if (late.passes_on(skip, reads, work.bytes->writes, work.bytes->unrun_writes)) {
       each.entry->poisoned = true;
     }

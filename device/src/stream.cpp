@@ -124,6 +124,7 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   }
   Ledger::Work work;
   work.remarks = terms.remarks;
+  work.held_back = terms.held_back;
   work.kernel = scope.kernel;
   work.where = scope.where;
   if (core_->device->checks()) work.given = core_->device->order().issued(id());

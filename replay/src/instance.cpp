@@ -250,11 +250,9 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
       ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(bytes->writes), where,
                                  ReplayTerms{looked_at, &unrun, body.seen_bare});
   return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
-    // Held back only for what was looked at.
     const std::uint64_t number = ++body.replays;
-    WorkTerms terms{hold.body(),
-                    {body.plan->advice, number},
-                    options.check_inputs ? bytes : nullptr};
+    // Held back only for what was looked at.
+    WorkTerms terms{hold.body(), {body.plan->advice, number}, bytes, options.check_inputs};
     REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
     return Replayed{number};
   });

@@ -32,6 +32,7 @@ class Ledger final : public Completion {
     std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
     std::uint64_t given = 0;  ///< Which of the stream's pieces it is, from 1 (E11).
     Remarks remarks;          ///< Added to its error.
+    bool held_back = true;    ///< By a failure of what it reads (E10).
   };
 
   Ledger(DeviceCore& device, StreamId stream) noexcept : device_(device), stream_(stream) {}

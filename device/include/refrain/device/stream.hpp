@@ -43,6 +43,9 @@ struct WorkTerms {
   Remarks remarks{};
   /// What its scope reads and writes, should somebody keep those lists already; it pins them then.
   std::shared_ptr<const TouchedBytes> bytes{};
+  /// Whether a failure of what it reads holds it back. Whoever waits for its readers waits for it
+  /// in any case (E11).
+  bool held_back = true;
 };
 
 /// For one thread at a time. Move-only. Its events outlive it; a window that is open does not.
