@@ -118,9 +118,14 @@ Result<void> Stream::in_order(KernelId kernel, std::span<const BufferBinding> re
 template <class Issue>
 Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue) {
   if (!core_->backend->asynchronous()) {
-    Result<void> ran = issue(Ticket{0});
-    if (!ran.ok()) return terms.remarks.on(std::move(ran).error());
-    return ran;
+    try {
+      Result<void> ran = issue(Ticket{0});
+      if (!ran.ok()) return terms.remarks.on(std::move(ran).error());
+      return ran;
+    } catch (NodeThrew& threw) {
+      threw.tell([&](const Error& error) { return terms.remarks.on(error); });
+      throw;
+    }
   }
   Ledger::Work work;
   work.remarks = terms.remarks;

@@ -1,6 +1,8 @@
 #include "refrain/replay/instance.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <optional>
 #include <utility>
 
 #include "instance_body.hpp"
@@ -249,13 +251,21 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   auto scope =
       ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(bytes->writes), where,
                                  ReplayTerms{looked_at, &unrun, body.seen_bare});
-  return std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
+  std::optional<Error> threw;
+  auto outcome = std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     const std::uint64_t number = ++body.replays;
     // Held back only for what was looked at.
     WorkTerms terms{hold.body(), {body.plan->advice, number}, bytes, options.check_inputs};
-    REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
+    try {
+      REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
+    } catch (const NodeThrew& node) {
+      return threw.emplace(node.error);
+    }
     return Replayed{number};
   });
+  // E4: its bytes say which node it was, and the caller gets what that threw and nothing else.
+  if (threw) std::rethrow_exception(threw->exception());
+  return outcome;
 }
 
 Result<void> Instance::reset(Stream& stream, Where where) {

@@ -2,6 +2,7 @@
 
 #include <boost/container/small_vector.hpp>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include "refrain/base/text.hpp"
@@ -128,16 +129,26 @@ void HostExecutable::rebind(std::uint32_t region, std::uint64_t address) noexcep
   for (const Patch& patch : patches_[region]) apply(patch, address);
 }
 
+Error HostExecutable::of_node(std::size_t at, const Error& error) const {
+  return error.with_context("While replaying node " + std::to_string(at) + ", " +
+                            quote(graph_.node_name(graph_.nodes()[at])) + ", of graph " +
+                            quote(graph_.name()) + ".");
+}
+
 Result<void> HostExecutable::run() const {
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    Result<void> ran = run_node(nodes_[at]);
-    if (!ran.ok()) {
-      return ran.error().with_context("While replaying node " + std::to_string(at) + ", " +
-                                      quote(graph_.node_name(graph_.nodes()[at])) + ", of graph " +
-                                      quote(graph_.name()) + ".");
-    }
+  std::size_t at = 0;
+  Result<void> ran;
+  try {
+    for (; at < nodes_.size() && ran.ok(); ++at) ran = run_node(nodes_[at]);
+  } catch (...) {
+    const std::exception_ptr thrown = std::current_exception();
+    if (thrown == nullptr) throw;  // a thread that is being ended, or another language's
+    NodeThrew threw{Error::thrown(thrown)};
+    threw.tell([&](const Error& error) { return of_node(at, error); });
+    throw threw;
   }
-  return {};
+  if (!ran.ok()) return of_node(at - 1, ran.error());
+  return ran;
 }
 
 }  // namespace refrain::host

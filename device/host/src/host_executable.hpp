@@ -20,7 +20,8 @@ class HostExecutable final : public Executable {
                  std::span<const std::uint64_t> addresses);
 
   void rebind(std::uint32_t region, std::uint64_t address) noexcept;
-  /// Runs all nodes in order; stops at the first that fails and names it.
+  /// Runs all nodes in order; stops at the first that fails and names it. One that throws leaves as
+  /// `NodeThrew`.
   Result<void> run() const;
 
  private:
@@ -31,6 +32,8 @@ class HostExecutable final : public Executable {
     std::uint64_t offset = 0;
   };
   void apply(const Patch& patch, std::uint64_t base) noexcept;
+  /// `error`, said to be that of node `at`.
+  [[nodiscard]] Error of_node(std::size_t at, const Error& error) const;
 
   SealedGraph graph_;
   std::vector<std::shared_ptr<const KernelCode>> code_;

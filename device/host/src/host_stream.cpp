@@ -72,6 +72,8 @@ void WorkerStream::run(const Task& task) noexcept {
   try {
     const Result<void> ran = task.work();
     completion_.ended(task.ticket, ran.ok() ? nullptr : &ran.error());
+  } catch (const NodeThrew& threw) {
+    completion_.ended(task.ticket, &threw.error);
   } catch (...) {
     // E10: nobody is there to catch it; the error keeps it.
     const Error error = Error::thrown(std::current_exception());

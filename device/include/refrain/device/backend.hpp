@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <variant>
 
 #include "refrain/base/result.hpp"
@@ -47,6 +48,23 @@ class BackendEvent {
 class Executable {
  public:
   virtual ~Executable() = default;
+};
+
+/// What `Backend::run` throws when a node of the graph throws: an error that holds the exception
+/// and says which node it was. Whoever opened the scope settles it with the error and throws the
+/// exception itself on (E4).
+struct NodeThrew {
+  Error error;
+
+  /// Puts `telling(error)` in the place of the error, unless there is no memory for the text: the
+  /// exception has to get through in any case.
+  template <class Telling>
+  void tell(Telling&& telling) noexcept {
+    try {
+      error = std::forward<Telling>(telling)(error);
+    } catch (...) {  // told with less
+    }
+  }
 };
 
 /// Names a piece of issued work on its stream, in issue order from 1; 0 where nobody follows it.
@@ -151,7 +169,8 @@ class Backend {
   /// Points the nodes that use `region` at another address; nothing is in flight.
   virtual Result<void> rebind(Executable& executable, std::uint32_t region,
                               std::uint64_t address) = 0;
-  /// Runs the graph once, as `issue` runs a node. Stops at the first node that fails.
+  /// Runs the graph once, as `issue` runs a node, but for what a node throws, which goes through as
+  /// `NodeThrew`. Stops at the first node that fails; the error names it.
   virtual Result<void> run(BackendStream& stream, Executable& executable, Ticket ticket) = 0;
 };
 

@@ -290,7 +290,8 @@ class Stream {
   /// of another stream uses them and nothing orders the two (E11); in a window nothing runs yet.
   Result<void> in_order(KernelId kernel, const std::shared_ptr<const TouchedBytes>& bytes,
                         Where where);
-  /// Runs an executable as the body of `scope`, which is open. Refused in a window (C12).
+  /// Runs an executable as the body of `scope`, which is open. Refused in a window (C12). What a
+  /// node throws comes out as `NodeThrew`.
   Result<void> run(Executable& executable, OpenScope& scope, WorkTerms terms);
   /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
   /// They carried nothing when they were last `seen` so, if at all (P5).
