@@ -19,8 +19,9 @@ struct PlanBody {
         name(intern_kernel_name("graph " + graph.name())) {
     for (const Region& region : graph.regions()) {
       if (region.role != Role::state) continue;
+      // True whenever it is read, also once that has been done.
       advice =
-          "Its states carry this failure too: reset the instance, or write them, before the next "
+          "It broke its states as well: reset the instance, or write them, between it and the next "
           "replay.";
     }
   }
