@@ -629,23 +629,33 @@ std::string FailureTable::describe(const BufferBinding& binding) const {
   return (known != nullptr ? quote(*known) : "a buffer") + " " + text(binding.range) + still;
 }
 
-std::string FailureTable::carriers(const FailureRecord& record) const {
-  std::size_t count = 0;
-  std::string names;
-  for (std::uint32_t number = 0; number < used_slots_; ++number) {
-    const Slot& each = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
-    const bool carries = each.claims.any(kAllBytes, [&](ByteRange, const Claim& claim) {
+std::string FailureTable::carriers(const FailureRecord& record, BufferId asked) const {
+  constexpr std::size_t kNamed = 4;
+  const auto carries = [&](const Slot& each) {
+    return each.claims.any(kAllBytes, [&](ByteRange, const Claim& claim) {
       return claim.failure == &record || claim.mark == &record;
     });
-    if (!carries) continue;
-    if (++count <= 4) names += (count == 1 ? ": " : ", ") + quote(each.name);
+  };
+  std::size_t count = 0;
+  std::size_t named = 0;
+  std::string names;
+  const auto add = [&](const Slot& each) {
+    ++count;
+    if (named == kNamed) return;
+    names += (named++ == 0 ? ": " : ", ") + quote(each.name);
+  };
+  const Slot* const own = slot(asked);
+  if (own != nullptr && carries(*own)) add(*own);  // whoever asks looks for it
+  for (std::uint32_t number = 0; number < used_slots_; ++number) {
+    const Slot& each = chunks_[number / kChunk].load(std::memory_order_relaxed)[number % kChunk];
+    if (&each != own && carries(each)) add(each);
   }
-  if (count > 4) names += ", ...";
+  if (count > named) names += " and " + std::to_string(count - named) + " more";
   return std::to_string(count) + (count == 1 ? " buffer carries it" : " buffers carry it") + names +
          ".";
 }
 
-void FailureTable::describe(const FailureRecord& record, Draft& draft) const {
+void FailureTable::describe(const FailureRecord& record, BufferId asked, Draft& draft) const {
   draft.add("failure " + std::to_string(record.id.number) + ": " + issued(record));
   draft.add(record.error);
   for (std::size_t age = 0; age < record.skips.kept(); ++age) {  // K7: newest first
@@ -673,7 +683,7 @@ void FailureTable::describe(const FailureRecord& record, Draft& draft) const {
     draft.add(".");
   }
   describe_causes(record, draft);
-  draft.add("\n  " + carriers(record));
+  draft.add("\n  " + carriers(record, asked));
 }
 
 void FailureTable::describe_causes(const FailureRecord& record, Draft& draft) const {
@@ -704,7 +714,7 @@ std::string FailureTable::story(FailureId failure) {
       return "Failure " + std::to_string(failure.number) + " is no longer carried by anything.";
     }
     found->tell();
-    describe(*found, draft);
+    describe(*found, BufferId{}, draft);
   }
   return draft.text();
 }
@@ -716,31 +726,33 @@ std::optional<Error> FailureTable::report(std::span<const BufferBinding> binding
   {
     const Hold hold(*this);
     for (ScopeShow* const show : shows_) look(*show);
-    std::vector<FailureRecord*> told;  // M7: each distinct failure once
-    const BufferBinding* first = nullptr;
+    struct Told {
+      FailureRecord* failure;
+      const BufferBinding* first;  // of those that carry it
+    };
+    std::vector<Told> told;  // M7: each distinct failure once
     for (const BufferBinding& binding : bindings) {
       const Slot* const found = slot(binding.buffer);
       if (found == nullptr) continue;
       found->claims.any(binding.range, [&](ByteRange, const Claim& claim) {
         FailureRecord* const met = claim.met();
-        if (met != nullptr && std::find(told.begin(), told.end(), met) == told.end()) {
-          if (first == nullptr) first = &binding;
-          told.push_back(met);
-        }
+        const bool again = std::any_of(told.begin(), told.end(),
+                                       [met](const Told& each) { return each.failure == met; });
+        if (met != nullptr && !again) told.push_back({met, &binding});
         return false;
       });
     }
     if (told.empty()) return std::nullopt;
     const bool one = told.size() == 1;
-    draft.add("Buffer " + describe(*first) + " cannot be read, because it carries " +
+    draft.add("Buffer " + describe(*told[0].first) + " cannot be read, because it carries " +
               (one ? "a failure." : std::to_string(told.size()) + " failures."));
-    for (FailureRecord* const met : told) {
-      met->tell();
+    for (const Told& each : told) {
+      each.failure->tell();
       draft.add("\n");
-      describe(*met, draft);
+      describe(*each.failure, each.first->buffer, draft);
     }
-    if (one && told[0]->error.kind() == ErrorKind::unwritten) kind = ErrorKind::unwritten;
-    first_told = told[0]->id;
+    if (one && told[0].failure->error.kind() == ErrorKind::unwritten) kind = ErrorKind::unwritten;
+    first_told = told[0].failure->id;
   }
   return Error(kind, indented(draft.text())).with_failure(first_told);
 }

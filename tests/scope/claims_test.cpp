@@ -301,10 +301,24 @@ TEST_CASE_FIXTURE(Scopes, "M7: of many carriers some are named and all are count
     all.push_back(bytes(many.back(), 0, 16));
   }
   CHECK(over(stream, all).execute(fails("boom")).failed());
-  const auto report = table.report(Bindings{all.front()});
-  REQUIRE(report.has_value());
-  CHECK(report->message().find("7 buffers carry it: \"b0\", \"b1\", \"b2\", \"b3\", ....") !=
-        std::string::npos);
+  const auto told = [&](const BufferBinding& asked) {
+    const auto report = table.report(Bindings{asked});
+    REQUIRE(report.has_value());
+    const std::string text = report->message();
+    return text.substr(text.rfind('\n'));
+  };
+  CHECK(told(all[0]) == "\n    7 buffers carry it: \"b0\", \"b1\", \"b2\", \"b3\" and 3 more.");
+  // First the one that was asked for.
+  CHECK(told(all[2]) == "\n    7 buffers carry it: \"b2\", \"b0\", \"b1\", \"b3\" and 3 more.");
+  CHECK(told(all[6]) == "\n    7 buffers carry it: \"b6\", \"b0\", \"b1\", \"b2\" and 3 more.");
+  const FailureId failure = table.check(all[0])->failure();
+  const std::string story = table.story(failure);
+  CHECK(story.substr(story.rfind('\n')) ==
+        "\n  7 buffers carry it: \"b0\", \"b1\", \"b2\", \"b3\" and 3 more.");
+  CHECK(over(stream, {all[1], all[3], all[5]})
+            .execute([](auto&) { return Result<void>(); })
+            .executed_cleanly());
+  CHECK(told(all[6]) == "\n    4 buffers carry it: \"b6\", \"b0\", \"b2\", \"b4\".");
 }
 
 TEST_CASE_FIXTURE(Scopes, "M8: check answers without taking anything") {

@@ -376,9 +376,12 @@ class FailureTable {
   void leave(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
   void release(FailureRecord* record) noexcept;
   [[nodiscard]] std::string describe(const BufferBinding& binding) const REFRAIN_REQUIRES(mutex_);
-  void describe(const FailureRecord& record, Draft& draft) const REFRAIN_REQUIRES(mutex_);
+  /// The whole story; `asked` is the buffer for which somebody wants to know it, if any.
+  void describe(const FailureRecord& record, BufferId asked, Draft& draft) const
+      REFRAIN_REQUIRES(mutex_);
   void describe_causes(const FailureRecord& record, Draft& draft) const REFRAIN_REQUIRES(mutex_);
-  [[nodiscard]] std::string carriers(const FailureRecord& record) const REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] std::string carriers(const FailureRecord& record, BufferId asked) const
+      REFRAIN_REQUIRES(mutex_);
 
   const std::uint32_t device_;
   const UnreadListener on_unread_;
