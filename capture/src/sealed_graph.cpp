@@ -359,6 +359,15 @@ std::optional<std::uint32_t> SealedGraph::region(std::string_view name) const no
   return std::nullopt;
 }
 
+std::string SealedGraph::title() const {
+  const std::string place = name() == kUnnamedGraph ? text(body_->parts.sealed) : "";
+  return place.empty() ? quote(name()) : place.substr(1);
+}
+
+std::string SealedGraph::replay_name() const {
+  return name() == kUnnamedGraph ? kUnnamedGraph + text(body_->parts.sealed) : "graph " + name();
+}
+
 std::string_view SealedGraph::node_name(const Node& node) const noexcept {
   if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
     return kernels()[call->kernel].name;

@@ -426,7 +426,7 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
       doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(early)}, nullptr);
     }
   }
-  Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options);
+  Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options, where);
   if (!sealed.ok()) {
     refuse(sealed.error(), where, true);
     return sealed;
@@ -435,7 +435,7 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
   return sealed;
 }
 
-Result<SealedWindow> Window::build(const SealOptions& options) {
+Result<SealedWindow> Window::build(const SealOptions& options, Where where) {
   if (nodes_.empty() && !options.allow_empty) {  // C17
     return Error(ErrorKind::recorded_nothing,
                  called() +
@@ -445,6 +445,7 @@ Result<SealedWindow> Window::build(const SealOptions& options) {
   if (const auto out = members_.out()) return still_out(*out);  // C21
   GraphParts parts;
   parts.name = options.name;
+  parts.sealed = where;
   parts.kernels.reserve(kernels_.size());
   for (const auto& kernel : kernels_) parts.kernels.push_back(*kernel);
   for (const PinnedBuffer& each : pinned_) parts.regions.push_back(each.region);

@@ -756,7 +756,7 @@ Result<Recording> OpenWindow::seal(const SealOptions& options, Where where) {
   for (const RegionBytes& written : body->graph.writes()) {
     writes.push_back({body->memory[written.region]->id(), written.range});
   }
-  const Error mark(ErrorKind::not_replayed, "Graph " + quote(body->graph.name()) +
+  const Error mark(ErrorKind::not_replayed, "Graph " + body->graph.title() +
                                                 " was recorded and has not been replayed, so "
                                                 "what it writes is not there yet.");
   body->mark = stream_->device->table().mark(writes, mark, stream_->show.stream(), where);  // C18

@@ -26,7 +26,7 @@ class Hold {
   [[nodiscard]] const std::shared_ptr<InstanceBody>& body() const noexcept { return body_; }
   [[nodiscard]] Result<void> taken() const {
     if (held_) return {};
-    return Error(ErrorKind::busy, "An instance of graph " + quote(body_->plan->graph.name()) +
+    return Error(ErrorKind::busy, "An instance of graph " + body_->plan->graph.title() +
                                       " is in use; it serves one thread at a time.");
   }
 
@@ -44,19 +44,19 @@ Result<std::uint32_t> find(const SealedGraph& graph, std::string_view name, Elem
       if (bindable && !region.name.empty())
         names += (names.empty() ? "" : ", ") + quote(region.name);
     }
-    return Error(ErrorKind::unbound, "Graph " + quote(graph.name()) + " has no binding called " +
+    return Error(ErrorKind::unbound, "Graph " + graph.title() + " has no binding called " +
                                          quote(name) + "; it has " +
                                          (names.empty() ? "none" : names) + ".");
   }
   const Region& region = graph.regions()[*found];
   if (region.role == Role::constant || region.role == Role::scratch) {
-    return Error(ErrorKind::unbound, "Region " + quote(name) + " of graph " + quote(graph.name()) +
+    return Error(ErrorKind::unbound, "Region " + quote(name) + " of graph " + graph.title() +
                                          " is " + std::string(name_of(region.role)) +
                                          " and is the graph's own.");
   }
   if (region.element != element) {
     return Error(ErrorKind::invalid_argument,
-                 "Region " + quote(name) + " of graph " + quote(graph.name()) + " holds " +
+                 "Region " + quote(name) + " of graph " + graph.title() + " holds " +
                      std::string(name_of(region.element)) + ", and was asked for as " +
                      std::string(name_of(element)) + ".");
   }
@@ -98,7 +98,7 @@ Result<void> InstanceBody::complete() {
   const std::span<const Region> regions = plan->graph.regions();
   for (const RegionBytes& read : plan->graph.external_reads()) {
     if (memory[read.region].allocation) continue;
-    return Error(ErrorKind::unbound, "Graph " + quote(plan->graph.name()) + " reads " +
+    return Error(ErrorKind::unbound, "Graph " + plan->graph.title() + " reads " +
                                          quote(regions[read.region].name) +
                                          ", and nothing was bound to it or written to its view.");
   }
@@ -153,12 +153,12 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
   const Result<const Allocation*> allocation = body.plan->device->resolve(binding);
   if (!allocation.ok()) {
     return allocation.error().with_context("While binding " + quote(name) + " of graph " +
-                                           quote(graph.name()) + ".");
+                                           graph.title() + ".");
   }
   const auto refused = [&](const std::string& why) {
     return Error(ErrorKind::invalid_argument,
                  "Buffer " + quote((*allocation)->region().name) + " cannot be bound to " +
-                     quote(name) + " of graph " + quote(graph.name()) + ", because " + why + ".");
+                     quote(name) + " of graph " + graph.title() + ", because " + why + ".");
   };
   if (binding.range.size() != region.bytes) {
     return refused("it has " + std::to_string(binding.range.size()) + " bytes and the region has " +
@@ -211,8 +211,8 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   InstanceBody& body = *hold.body();
   if (Result<void> taken = hold.taken(); !taken.ok()) return std::move(taken).error();
   if (&stream.device() != body.plan->device.get()) {
-    return Error(ErrorKind::other_device, "Graph " + quote(body.plan->graph.name()) +
-                                              " was given a stream of another device.");
+    return Error(ErrorKind::other_device,
+                 "Graph " + body.plan->graph.title() + " was given a stream of another device.");
   }
   if (Result<void> outside = stream.outside_window("replay"); !outside.ok()) {
     return std::move(outside).error();
@@ -293,7 +293,7 @@ Result<Instance> instance(const Recording& recording) {
   Result<std::shared_ptr<PlanBody>> plan = find_kernels(device, recorded.graph);
   if (!plan.ok()) return std::move(plan).error();
   if (recorded.in_use.exchange(true)) {
-    return Error(ErrorKind::busy, "The memory that graph " + quote(recorded.graph.name()) +
+    return Error(ErrorKind::busy, "The memory that graph " + recorded.graph.title() +
                                       " was recorded on has an instance already.");
   }
   auto made = std::make_shared<InstanceBody>(*std::move(plan));

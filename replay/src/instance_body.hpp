@@ -16,7 +16,7 @@ struct PlanBody {
   PlanBody(std::shared_ptr<DeviceCore> on, SealedGraph sealed)
       : device(std::move(on)),
         graph(std::move(sealed)),
-        name(intern_kernel_name("graph " + graph.name())) {
+        name(intern_kernel_name(graph.replay_name())) {
     for (const Region& region : graph.regions()) {
       if (region.role != Role::state) continue;
       // True whenever it is read, also once that has been done.

@@ -10,15 +10,14 @@ Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph
   for (const KernelSignature& signature : body->graph.kernels()) {
     Result<LoadedKernel> loaded = device.load(signature);
     if (!loaded.ok()) {
-      return loaded.error().with_context("While preparing graph " + quote(body->graph.name()) +
-                                         ".");
+      return loaded.error().with_context("While preparing graph " + body->graph.title() + ".");
     }
     // The order of the nodes follows from the effects that the kernel had when it was recorded.
     if (loaded->signature->effects != signature.effects) {
       return Error(ErrorKind::kernel_signature,
                    "Kernel " + quote(signature.name) + " is registered as " +
                        text(*loaded->signature) + " and is wanted as " + text(signature) + ".")
-          .with_context("While preparing graph " + quote(body->graph.name()) + ".");
+          .with_context("While preparing graph " + body->graph.title() + ".");
     }
     body->code.push_back(std::move(loaded->code));
   }
@@ -66,8 +65,8 @@ Result<Instance> Plan::instance() const {
     arena_bytes += (region.alignment - arena_bytes % region.alignment) % region.alignment;
     made->memory[at].offset = arena_bytes;
     if (region.bytes > ~std::uint64_t{0} / 2 - arena_bytes) {
-      return Error(ErrorKind::out_of_memory, "The scratch of graph " + quote(body_->graph.name()) +
-                                                 " is larger than any memory.");
+      return Error(ErrorKind::out_of_memory,
+                   "The scratch of graph " + body_->graph.title() + " is larger than any memory.");
     }
     arena_bytes += region.bytes;
     alignment = std::max(alignment, region.alignment);

@@ -236,6 +236,41 @@ TEST_CASE("P4: a replay that a broken state skipped is told as docs/errors.md sh
   is_shown(it.unreadable(it.answer));
 }
 
+TEST_CASE("E4: a kernel that threw in a replay is told as docs/errors.md shows") {
+  Decoded it;
+  Instance decode = instance(it.recording).value();
+  it.steps = []() -> Result<void> { throw std::out_of_range("token 50257 is out of range"); };
+  CHECK_THROWS_AS(decode.replay(it.stream, {}, at(97)), std::out_of_range);
+  is_shown(it.unreadable(it.answer));
+}
+
+TEST_CASE("C18, P4: a graph that was given no name is told by the place where it was sealed") {
+  Decoder it;
+  const Buffer<float> memory = it.written("memory", Role::state);
+  const Buffer<float> normed = it.written("normed");
+  const Buffer<float> answer = it.written("answer", Role::output);
+  const auto sealed = [&](int line) {
+    OpenWindow window = it.stream.record(at(88)).value();
+    it.stream.launch(*it.step, four(89), normed, memory, answer);
+    return window.seal({}, at(line)).value();
+  };
+  const Recording first = sealed(90);
+  CHECK(it.unreadable(answer).find("Graph (decode.cpp:90) was recorded and") != std::string::npos);
+  const Recording second = sealed(91);
+  CHECK(it.unreadable(answer).find("Graph (decode.cpp:91) was recorded and") != std::string::npos);
+  Instance step = instance(second).value();
+  it.steps = [] { return Error(ErrorKind::kernel_failed, "The cache is full (512 of 512)."); };
+  CHECK(step.replay(it.stream, {}, at(97)).failed());
+  const std::string text = it.unreadable(answer);
+  CHECK(text.find("\"graph (decode.cpp:91)\" on stream ") != std::string::npos);
+  CHECK(text.find("While replaying node 0, \"step\", of graph (decode.cpp:91).") !=
+        std::string::npos);
+  const auto other = step.view<float>("nothing");
+  REQUIRE_FALSE(other.ok());
+  CHECK(other.error().text().find("Graph (decode.cpp:91) has no binding called \"nothing\"") == 0);
+  CHECK(second.graph().name() == "graph");  // which is what a file says
+}
+
 TEST_CASE("P2: a replay that an input skipped is told as docs/errors.md shows") {
   Decoded it;
   Instance decode = instance(it.recording).value();

@@ -95,6 +95,32 @@ TEST_CASE("P1: a replay that fails claims all that the graph writes") {
   });
 }
 
+TEST_CASE(
+    "P1: on the memory of a recording what was made as scratch is claimed and freed as well") {
+  on_both_kinds_of_streams([](StreamKind kind) {
+    CounterDevice base;
+    Stream stream = base.device.stream(kind).value();
+    const auto x = base.device.buffer<float>("x", kCount, Role::input).value();
+    const auto weight = base.device.constant<float>("weight", bytes_of(all(2))).value();
+    const auto scaled = base.device.buffer<float>("scaled", kCount, Role::scratch).value();
+    const auto total = base.device.buffer<float>("total", kCount, Role::state).value();
+    const auto y = base.device.buffer<float>("y", kCount, Role::output).value();
+    auto window = stream.record().value();
+    base.launch(stream, x, weight, scaled, total, y);
+    Instance step = instance(window.seal().value()).value();
+    for (const bool fails : {true, false}) {
+      CAPTURE(fails);
+      stream.write(x, all(1));
+      REQUIRE(step.reset(stream).ok());
+      base.script().accumulate_fails = fails;
+      static_cast<void>(step.replay(stream));
+      CHECK(stream.sync().ok() == (!fails || kind == StreamKind::inline_));
+      CHECK(base.device.check(scaled).has_value() == fails);
+      CHECK(base.device.check(y).has_value() == fails);
+    }
+  });
+}
+
 TEST_CASE("P1, E4: a kernel that throws in a replay leaves its exception on all that it writes") {
   Replaying it(StreamKind::inline_);
   it.stream.write(it.x, all(1));

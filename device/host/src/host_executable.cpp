@@ -132,7 +132,7 @@ void HostExecutable::rebind(std::uint32_t region, std::uint64_t address) noexcep
 Error HostExecutable::of_node(std::size_t at, const Error& error) const {
   return error.with_context("While replaying node " + std::to_string(at) + ", " +
                             quote(graph_.node_name(graph_.nodes()[at])) + ", of graph " +
-                            quote(graph_.name()) + ".");
+                            graph_.title() + ".");
 }
 
 Result<void> HostExecutable::run() const {

@@ -22,6 +22,9 @@
 
 namespace refrain {
 
+/// The name of a graph that was given none.
+inline constexpr const char* kUnnamedGraph = "graph";
+
 /// What a graph is made of, before anybody has checked it. Slices point into the flat tables.
 struct GraphParts {
   std::string name;
@@ -34,6 +37,7 @@ struct GraphParts {
   /// The order of the streams, as far as bytes and resources do not tell it: between nodes one of
   /// which is opaque. Ascending by `after`.
   std::vector<NodeOrder> stream_order{};
+  Where sealed{};  ///< Where it was sealed; not saved.
 };
 
 /// What `node` does besides its arguments; nothing where it names a kernel that is not there.
@@ -54,6 +58,11 @@ class SealedGraph {
   static Result<SealedGraph> make(GraphParts parts, std::uint64_t most_steps = 0xFFFFFFFFU);
 
   [[nodiscard]] const std::string& name() const noexcept { return body_->parts.name; }
+  /// What messages call it: its name in quotes or, of one that was given none in this process, the
+  /// place where it was sealed.
+  [[nodiscard]] std::string title() const;
+  /// What its replays are called in the story of a failure.
+  [[nodiscard]] std::string replay_name() const;
   [[nodiscard]] std::span<const KernelSignature> kernels() const noexcept {
     return body_->parts.kernels;
   }

@@ -59,7 +59,7 @@ struct RoleAt {
 
 /// How a window is sealed.
 struct SealOptions {
-  std::string name = "graph";
+  std::string name = kUnnamedGraph;
   std::vector<RoleAt> roles{};
   bool allow_empty = false;  ///< Accept a window in which nothing was recorded (C17).
 };
@@ -213,7 +213,7 @@ class Window {
   void refuse(const Error& error, Where where, bool told) noexcept;
   /// A window that has ended owns nothing, however long its handle stays (M2, M4).
   void end(WindowState state) noexcept;
-  Result<SealedWindow> build(const SealOptions& options);
+  Result<SealedWindow> build(const SealOptions& options, Where where);
 
   FailureTable& table_;
   StreamId stream_;
