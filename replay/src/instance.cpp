@@ -273,16 +273,26 @@ Result<void> Instance::reset(Stream& stream, Where where) {
   REFRAIN_TRY(hold.taken());
   InstanceBody& body = *hold.body();
   REFRAIN_TRY(stream.outside_window("reset an instance"));
+  DeviceCore& device = *body.plan->device;
   const std::span<const Region> regions = body.plan->graph.regions();
   for (std::uint32_t at = 0; at < regions.size(); ++at) {
     if (regions[at].role != Role::state) continue;
     const auto* const bytes = std::get_if<SharedBytes>(&regions[at].start);
     const BufferBinding state = body.whole(at);
-    // E11: a write of the host's, also where it is a fill.
-    if (bytes == nullptr) body.plan->device->wait_for(std::span(&state, 1), true);
-    ScopedOutcome<void> written = bytes != nullptr ? stream.write_bytes(state, bytes->span(), where)
-                                                   : stream.fill_bytes(state, 0, 1, where);
-    REFRAIN_TRY(std::move(written).into_result());
+    try {
+      // E11: a write of the host's, also where it is a fill.
+      if (bytes == nullptr) device.wait_for(std::span(&state, 1), true);
+      auto written = bytes != nullptr ? stream.write_bytes(state, bytes->span(), where)
+                                      : stream.fill_bytes(state, 0, 1, where);
+      REFRAIN_TRY(std::move(written).into_result());
+    } catch (...) {
+      // What was not reset does not pass for it. (Thrown inside of a scope, it is claimed already.)
+      if (!device.table().check(state, false)) {
+        failed_writing(stream, body.plan->name, WriteSet::borrowed(std::span(&state, 1)),
+                       Error::thrown(std::current_exception()), where);
+      }
+      throw;
+    }
   }
   return {};
 }
@@ -292,12 +302,12 @@ Result<Instance> instance(const Recording& recording) {
   const Device device(recorded.device);
   Result<std::shared_ptr<PlanBody>> plan = find_kernels(device, recorded.graph);
   if (!plan.ok()) return std::move(plan).error();
+  auto made = std::make_shared<InstanceBody>(*std::move(plan));
   if (recorded.in_use.exchange(true)) {
     return Error(ErrorKind::busy, "The memory that graph " + recorded.graph.title() +
                                       " was recorded on has an instance already.");
   }
-  auto made = std::make_shared<InstanceBody>(*std::move(plan));
-  made->recording = recording.body();
+  made->recording = recording.body();  // gives it back whatever happens from here on
   std::vector<std::uint64_t> addresses;
   for (std::size_t at = 0; at < recorded.memory.size(); ++at) {
     made->memory[at] = {recorded.memory[at], 0};

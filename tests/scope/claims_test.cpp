@@ -275,7 +275,7 @@ TEST_CASE_FIXTURE(Scopes, "M7: a read of several failed bindings reports each fa
   CHECK(once("the second root"));
   CHECK(once("failure " + std::to_string(first.number) + ":"));
   CHECK(once("failure " + std::to_string(second.number) + ":"));
-  CHECK(once("2 buffers carry it: \"x\", \"y\"."));
+  CHECK(once("2 buffers carry it: \"y\", \"x\"."));
   CHECK(once("1 buffer carries it: \"z\"."));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define REFRAIN_TEST_SANITIZED 1
@@ -15,6 +16,7 @@
 
 const bool refrain::test::kCountsAllocations = false;
 std::uint64_t refrain::test::allocations() noexcept { return 0; }
+bool refrain::test::fail_allocation(std::uint64_t) noexcept { return false; }
 
 #else
 
@@ -23,15 +25,21 @@ std::uint64_t refrain::test::allocations() noexcept { return 0; }
 namespace {
 
 thread_local std::uint64_t count = 0;
+thread_local std::uint64_t fails_in = 0;
+
+void count_one() {
+  ++count;
+  if (fails_in != 0 && --fails_in == 0) throw std::bad_alloc();
+}
 
 void* take(std::size_t size) {
-  ++count;
+  count_one();
   if (void* const memory = std::malloc(size != 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }
 
 void* take(std::size_t size, std::align_val_t alignment) {
-  ++count;
+  count_one();
   const auto to = static_cast<std::size_t>(alignment);
   if (void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to)) return memory;
   throw std::bad_alloc();
@@ -41,6 +49,9 @@ void* take(std::size_t size, std::align_val_t alignment) {
 
 const bool refrain::test::kCountsAllocations = true;
 std::uint64_t refrain::test::allocations() noexcept { return count; }
+bool refrain::test::fail_allocation(std::uint64_t nth) noexcept {
+  return std::exchange(fails_in, nth) != 0;
+}
 
 // The nothrow forms of the standard library call these.
 void* operator new(std::size_t size) { return take(size); }

@@ -21,4 +21,8 @@ std::uint64_t allocations_in(Work&& work) {
   return allocations() - before;
 }
 
+/// The `nth` call of operator new on this thread from now on throws, counting from 1; 0 for none.
+/// Answers whether one that was to throw has not come yet.
+bool fail_allocation(std::uint64_t nth) noexcept;
+
 }  // namespace refrain::test

@@ -68,7 +68,8 @@ class Instance {
   [[nodiscard]] ScopedOutcome<Replayed> replay(Stream& stream, const ReplayOptions& options = {},
                                                Where where = Where::here());
 
-  /// Writes every state's start, each under a scope of its own. Refused in a window.
+  /// Writes every state's start, each under a scope of its own; one that cannot be written carries
+  /// why, and the rest are left as they are. Refused in a window.
   Result<void> reset(Stream& stream, Where where = Where::here());
 
  private:
