@@ -43,13 +43,16 @@ struct CheckedArguments {
       return;  // M6: it claims nothing of its own; the other outputs are claimed
     }
     allocations.push_back(*allocation);
+    addresses.push_back((*allocation)->address() + binding.range.begin);
     if (does_read(direction)) reads.push_back(binding);
     if (does_write(direction)) writes.add(binding);
   }
 
   Bindings reads;
   WriteSet writes;
+  // What runs uses the addresses: a listener that its scope calls may drop a buffer.
   boost::container::small_vector<const Allocation*, 8> allocations;
+  boost::container::small_vector<std::uint64_t, 8> addresses;
   std::optional<Error> refused;
 };
 

@@ -86,8 +86,8 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
     Result<DeviceMemory> memory =
         constant ? backend_->adopt(*bytes) : backend_->allocate(region.bytes, region.alignment);
     if (!memory.ok()) return refused(memory.error());
-    auto block = hold_for(
-        self, std::make_unique<MemoryBlock>(backend_, *memory, constant ? *bytes : SharedBytes{}));
+    std::shared_ptr<MemoryBlock> block(
+        new MemoryBlock(backend_, *memory, constant ? *bytes : SharedBytes{}), FreeMemory{self});
     const bool started = !std::holds_alternative<NoStart>(region.start);
     if (started && !constant) {
       const Result<void> set = bytes != nullptr ? backend_->upload(memory->address, bytes->span())
@@ -221,6 +221,20 @@ void DeviceCore::destroy(std::unique_ptr<Held> thing) noexcept {
     }
   }
   thing.reset();
+}
+
+void DeviceCore::free(std::unique_ptr<Held> memory) noexcept {
+  MemoryInUse* const call = MemoryInUse::of(*this);
+  if (call == nullptr) return destroy(std::move(memory));
+  call->keep(std::move(memory));
+}
+
+void FreeMemory::operator()(MemoryBlock* memory) const noexcept {
+  device->free(std::unique_ptr<Held>(memory));
+}
+
+void MemoryInUse::free_all() noexcept {
+  while (std::unique_ptr<Held> memory = freed_.pop()) device_.free(std::move(memory));
 }
 
 void DestroyHeld::operator()(const void*) const noexcept {

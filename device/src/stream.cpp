@@ -143,7 +143,8 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
     for (const std::span<const BufferBinding> some : {scope.reads, scope.writes}) {
       for (const BufferBinding& binding : some) {
         const Result<const Allocation*> allocation = core_->device->resolve(binding);
-        if (allocation.ok()) work.pins.push_back((*allocation)->memory());
+        if (!allocation.ok()) return allocation.error();  // M6
+        work.pins.push_back((*allocation)->memory());
       }
     }
   }
@@ -183,6 +184,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
                                           std::span<const StagedArgument> arguments) {
   if (grid.empty()) return ScopedOutcome<void>::executed();  // O11: no work, no scope
 
+  const MemoryInUse in_use(*core_->device);
   CheckedArguments checked(write_set());
   if (kernel.device != core_->device->number()) {
     checked.refused = Error(ErrorKind::other_device, "Kernel " + quote(kernel.signature->name) +
@@ -207,9 +209,7 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
     boost::container::small_vector<std::uint64_t, 8> view_bytes;
     for (std::size_t at = 0; at < arguments.size(); ++at) {
       const StagedArgument& argument = arguments[at];
-      const std::uint64_t address =
-          checked.allocations[at]->address() + argument.binding.range.begin;
-      std::memcpy(bound.data() + argument.offset, &address, sizeof(address));
+      std::memcpy(bound.data() + argument.offset, &checked.addresses[at], sizeof(std::uint64_t));
       view_bytes.push_back(argument.binding.range.size());
     }
     const BoundKernel node{kernel.code.get(), grid,
@@ -247,6 +247,7 @@ void Stream::fail_launch(std::string_view name, const Grid& grid, const Error& e
 ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> arguments, Where where) {
+  const MemoryInUse in_use(*core_->device);
   WriteSet writes = write_set();
   for (const StagedArgument& argument : arguments) {
     const Result<const Allocation*> allocation = core_->device->resolve(argument.binding);
@@ -261,7 +262,7 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
     return std::move(outside).error();
   }
   std::array<std::uint32_t, 6> read{};
-  Result<const Allocation*> allocation = core_->device->resolve(extent);
+  const Result<const Allocation*> allocation = core_->device->resolve(extent);
   Result<void> sound = allocation.ok() ? Result<void>() : allocation.error();
   if (sound.ok() && extent.range.size() != sizeof(read)) {
     sound = Error(ErrorKind::invalid_argument, "A grid is six u32, 24 bytes; a view of " +
@@ -273,12 +274,8 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
     return std::move(sound).error();
   }
   const std::array reads{extent};
+  const std::uint64_t address = (*allocation)->address() + extent.range.begin;
   core_->device->wait_for(reads, false);
-  allocation = core_->device->resolve(extent);  // P6: it may have waited for the last owner
-  if (!allocation.ok()) {
-    failed_writing(*this, kernel.id, std::move(writes), allocation.error(), where);
-    return allocation.error();
-  }
   if (write_streams().read_failure(reads)) {
     // The outputs carry what the extent carries, as those of any launch that lacks an input.
     return ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), where)
@@ -287,9 +284,8 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
           return Error(ErrorKind::unordered, "The grid was written while this launch read it.");
         });
   }
-  const Result<void> got =
-      core_->device->backend().read(*core_->backend, std::as_writable_bytes(std::span(read)),
-                                    (*allocation)->address() + extent.range.begin);
+  const Result<void> got = core_->device->backend().read(
+      *core_->backend, std::as_writable_bytes(std::span(read)), address);
   if (!got.ok()) {
     failed_writing(*this, kernel.id, std::move(writes), got.error(), where);
     return got.error();
@@ -301,6 +297,7 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
 
 ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
                                        const BufferBinding& source, Where where) {
+  const MemoryInUse in_use(*core_->device);
   const Result<const Allocation*> from = core_->device->resolve(source);
   const Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
@@ -328,6 +325,8 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
     return refused;
   }
   if (source.range.empty()) return ScopedOutcome<void>::executed();
+  const BoundCopy node{(*from)->address() + source.range.begin,
+                       (*to)->address() + destination.range.begin, source.range.size()};
 
   about_to_run(copy_name(), reads, writes.bindings(), where);
   // O2: a copy reads device memory, and over a broken source it would launder the failure.
@@ -340,8 +339,6 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
       window->stage_copy(source, destination, where, core_->member);
       return {};
     }
-    const BoundCopy node{(*from)->address() + source.range.begin,
-                         (*to)->address() + destination.range.begin, source.range.size()};
     return hand_over(shown, WorkTerms{}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
@@ -350,6 +347,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
 
 ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
                                        std::uint32_t width, Where where) {
+  const MemoryInUse in_use(*core_->device);
   const Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
   WriteSet writes = write_set();
@@ -368,6 +366,8 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
     return refused;
   }
   if (destination.range.empty()) return ScopedOutcome<void>::executed();
+  const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
+                       pattern, width};
 
   about_to_run(fill_name(), {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, fill_name(), std::move(writes), where);
@@ -378,8 +378,6 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
       window->stage_fill(destination, pattern, width, where, core_->member);
       return {};
     }
-    const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
-                         pattern, width};
     return hand_over(shown, WorkTerms{}, [&](Ticket ticket) {
       return core_->device->backend().issue(*core_->backend, node, ticket);
     });
@@ -413,7 +411,8 @@ ScopedOutcome<void> Stream::write_bytes_each(std::span<const BufferBinding> dest
 ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
                                       std::span<const std::byte> bytes,
                                       std::shared_ptr<const Allocation>& frozen, Where where) {
-  Result<const Allocation*> to = core_->device->resolve(destination);
+  const MemoryInUse in_use(*core_->device);
+  const Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
   WriteSet writes = write_set();
   if (sound.ok()) writes.add(destination);
@@ -432,20 +431,15 @@ ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
 
   if (capturing() == nullptr) {
     const std::array written{destination};
-    core_->device->wait_for(written, true);    // E11
-    to = core_->device->resolve(destination);  // P6: it may have waited for the last owner
-    if (!to.ok()) {
-      failed_writing(*this, write_name(), write_set(), to.error(), where);
-      return to.error();
-    }
+    core_->device->wait_for(written, true);  // E11
   }
+  const std::uint64_t address = (*to)->address() + destination.range.begin;
   about_to_run(write_name(), {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     Window* const window = capturing();
     if (window == nullptr) {
-      return core_->device->backend().write(*core_->backend,
-                                            (*to)->address() + destination.range.begin, bytes);
+      return core_->device->backend().write(*core_->backend, address, bytes);
     }
     // C14: a private copy becomes a constant of the graph, and the write a copy from it.
     if (frozen == nullptr) {
@@ -487,7 +481,8 @@ Result<void> Stream::readable(const BufferBinding& source) const {
 
 Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte> bytes) {
   REFRAIN_TRY(outside_window("read"));
-  Result<const Allocation*> from = core_->device->resolve(source);
+  const MemoryInUse in_use(*core_->device);
+  const Result<const Allocation*> from = core_->device->resolve(source);
   if (!from.ok()) return from.error();
   if (bytes.size() != source.range.size()) {
     return Error(ErrorKind::invalid_argument, "A read of " + quote((*from)->region().name) + " " +
@@ -495,17 +490,15 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
                                                   std::to_string(bytes.size()) + " bytes.");
   }
   const std::array reads{source};
+  const std::uint64_t address = (*from)->address() + source.range.begin;
   core_->device->wait_for(reads, false);
-  from = core_->device->resolve(source);  // P6: it may have waited for the last owner
-  if (!from.ok()) return from.error();
   // O6: also when no failure lives, since work that another thread runs right now shows no more
   // than its scope.
   if (std::optional<Error> carried = core_->device->table().report(reads)) {
     return *std::move(carried);
   }
   if (bytes.empty()) return {};
-  return core_->device->backend().read(*core_->backend, bytes,
-                                       (*from)->address() + source.range.begin);
+  return core_->device->backend().read(*core_->backend, bytes, address);
 }
 
 FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads, FailureId beneath,
@@ -620,6 +613,7 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
   for (const BufferBinding& part : pass->preserved.about_to_run(reads, writes)) {
     core_->device->wait_for(std::span(&part, 1), false);
     const Result<const Allocation*> memory = core_->device->resolve(part);
+    const std::uint64_t address = memory.ok() ? (*memory)->address() : 0;
     BufferBinding rest = part;
     while (memory.ok() && !rest.range.empty()) {
       // What carries a failure is not run over, and putting it back would heal it.
@@ -630,7 +624,7 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
       if (good.empty()) continue;
       std::vector<std::byte> bytes(good.size());
       const Result<void> got =
-          core_->device->backend().read(*core_->backend, bytes, (*memory)->address() + good.begin);
+          core_->device->backend().read(*core_->backend, bytes, address + good.begin);
       if (got.ok()) {
         pass->preserved.save({part.buffer, good}, std::move(bytes));
       } else {
@@ -641,15 +635,16 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
 }
 
 void Stream::put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where) {
-  core_->device->wait_for(std::span(&part, 1), true);
+  const MemoryInUse in_use(*core_->device);
   const Result<const Allocation*> memory = core_->device->resolve(part);
   if (!memory.ok()) return;  // freed by the pass
+  const std::uint64_t address = (*memory)->address() + part.range.begin;
+  core_->device->wait_for(std::span(&part, 1), true);
   WriteSet writes = write_set();
   writes.add(part);
   ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where)
       .execute([&](Stream&) -> Result<void> {
-        return core_->device->backend().write(*core_->backend,
-                                              (*memory)->address() + part.range.begin, bytes);
+        return core_->device->backend().write(*core_->backend, address, bytes);
       });
 }
 

@@ -14,6 +14,7 @@ ScopedOutcome<void> Stream::host_packed(const std::shared_ptr<const HostFunction
                                         std::span<const StagedArgument> views, Where where) {
   const KernelSignature& signature = function->signature;
   const KernelId name = intern_kernel_name(signature.name);
+  const MemoryInUse in_use(*core_->device);
   CheckedArguments checked(write_set());
   checked.check(*core_->device, signature, block, views, "calling", where);
   if (std::optional<Error> why = refused(name, checked, where)) return *std::move(why);
@@ -32,8 +33,7 @@ ScopedOutcome<void> Stream::host_packed(const std::shared_ptr<const HostFunction
     }
     boost::container::small_vector<DeviceMemory, 8> bound;
     for (std::size_t at = 0; at < views.size(); ++at) {
-      const ByteRange range = views[at].binding.range;
-      bound.push_back({checked.allocations[at]->address() + range.begin, range.size()});
+      bound.push_back({checked.addresses[at], views[at].binding.range.size()});
     }
     const BoundHost node{function.get(), std::span<const DeviceMemory>(bound.data(), bound.size())};
     return issue(node, shown, WorkTerms{function});

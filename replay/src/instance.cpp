@@ -82,6 +82,7 @@ Result<void> InstanceBody::give_memory(std::uint32_t region) {
 
 Result<void> InstanceBody::place(std::uint32_t region, RegionMemory there) {
   touched.reset();
+  needs.reset();
   if (executable) {
     memory[region].placed = false;  // a refusal may have changed some of the nodes
     Result<void> bound = plan->device->backend().rebind(*executable, region, there.address());
@@ -136,6 +137,9 @@ void InstanceBody::list_bindings() {
   plan->device->table().watch(listed.writes);
   seen_bare = 0;
   listed.will_come_again();
+  ReplayNeeds needed{plan, {}, executable};
+  for (const RegionMemory& each : memory) needed.memory.push_back(each.allocation->memory());
+  needs = std::make_shared<const ReplayNeeds>(std::move(needed));
   touched = std::make_shared<const TouchedBytes>(std::move(listed));
 }
 
@@ -255,7 +259,7 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   auto outcome = std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     const std::uint64_t number = ++body.replays;
     // Held back only for what was looked at.
-    WorkTerms terms{hold.body(), {body.plan->advice, number}, bytes, options.check_inputs};
+    WorkTerms terms{body.needs, {body.plan->advice, number}, bytes, options.check_inputs};
     try {
       REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
     } catch (const NodeThrew& node) {

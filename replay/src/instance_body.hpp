@@ -52,7 +52,15 @@ struct RegionMemory {
   }
 };
 
-/// An instance. Work in flight shares it, so it may outlive its handle (P6).
+/// What a replay needs until it has ended (P6). No owner of what views name: an instance that goes
+/// takes its claims along at once, and only the memory waits (M4).
+struct ReplayNeeds {
+  std::shared_ptr<const PlanBody> plan;
+  std::vector<std::shared_ptr<MemoryBlock>> memory;
+  std::shared_ptr<Executable> executable;
+};
+
+/// An instance. Goes with its handle, or with the call of this thread that is inside of it.
 struct InstanceBody {
   explicit InstanceBody(std::shared_ptr<const PlanBody> of) : plan(std::move(of)) {
     memory.resize(plan->graph.regions().size());
@@ -87,6 +95,7 @@ struct InstanceBody {
   std::vector<RegionMemory> memory;             // one a region
   std::shared_ptr<Executable> executable;       // held for the device (C19)
   std::shared_ptr<const TouchedBytes> touched;  // of the memory above; null while not listed
+  std::shared_ptr<const ReplayNeeds> needs;     // listed with it
   FailureTable::Version seen_bare = 0;  // when the bytes of `touched` last carried nothing (P5)
   std::size_t reserved = 0;             // bindings for which the table keeps room
   std::uint64_t replays = 0;

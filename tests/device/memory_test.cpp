@@ -1,5 +1,6 @@
 // Rules M: claims and memory, handles that are no good, and views that reach outside.
 #include "device/rig.hpp"
+#include "support/watched_backend.hpp"
 
 namespace refrain {
 namespace {
@@ -380,6 +381,58 @@ TEST_CASE("buffers that cannot be are refused by name") {
           ErrorKind::invalid_argument);
   refused(rig.device.buffer<std::uint8_t>("odd", std::uint64_t{1} << 60U),
           ErrorKind::out_of_memory);
+}
+
+TEST_CASE("M4: inline work that drops its own buffers keeps their memory until it has ended") {
+  auto kernels = std::make_shared<host::KernelRegistry>();
+  const auto backend = std::make_shared<WatchedBackend>(host::make_backend(kernels));
+  const Device device(backend, DeviceOptions{});
+  Stream stream = device.stream().value();
+  std::optional<Buffer<float>> x(device.buffer<float>("x", 4).value());
+  std::optional<Buffer<float>> y(device.buffer<float>("y", 4).value());
+  stream.fill(*x, 1);
+  const View<float> from = x->view();
+  const View<float> to = y->view();
+  const auto body = [&](std::span<const float> in, std::span<float> out) {
+    x.reset();
+    y.reset();
+    // Dead at once, also for work inside, and the memory is there all the same.
+    CHECK(device.check(to)->kind() == ErrorKind::stale_buffer);
+    CHECK(stream.fill(to, 1).into_result().error().kind() == ErrorKind::stale_buffer);
+    CHECK(backend->destroyed().empty());
+    std::copy(in.begin(), in.end(), out.begin());
+  };
+  SUBCASE("a kernel") {
+    using Both = Kernel<In<float>, Out<float>>;
+    kernels->add<Both>("both", body);
+    stream.launch(device.kernel<Both>("both").value(), grid(4), from, to);
+  }
+  SUBCASE("host work") { stream.host<In<float>, Out<float>>("both", body, from, to); }
+  CHECK(backend->destroyed() == std::vector<std::string>{"memory of 64", "memory of 64"});
+  CHECK(device.live_failures() == 0);
+}
+
+ON_BOTH_KINDS("M4: a listener that drops a buffer as work on it begins does not take its memory") {
+  std::optional<Buffer<float>> y;
+  DeviceOptions options;
+  options.on_unread = [&](const UnreadFailure&) { y.reset(); };
+  const host::Device device(options);
+  Control control;
+  register_on(device.kernels(), control);
+  Stream stream = device.stream(rig.kind()).value();
+  y.emplace(device.buffer<float>("y", 4).value());
+  const View<float> view = y->view();
+  stream.failed_write(view, broken("y never came"));  // which the work below lets go of, unread
+  SUBCASE("a launch") { stream.launch(device.kernel<Make>("make").value(), grid(4), view, 0U); }
+  SUBCASE("a fill") { stream.fill(view, 1); }
+  SUBCASE("a write") { stream.write(view, four(1)); }
+  SUBCASE("host work") {
+    stream.host<Out<float>>(
+        "set", [](std::span<float> all) { all[3] = 1; }, view);
+  }
+  CHECK_FALSE(y.has_value());
+  CHECK(device.check(view)->kind() == ErrorKind::stale_buffer);
+  static_cast<void>(stream.sync());
 }
 
 }  // namespace refrain

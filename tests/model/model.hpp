@@ -191,7 +191,6 @@ struct Queued {
   int serial = 0;
   Spans reads, writes, unrun;
   std::function<Ran()> run;
-  std::vector<Owner> owners;
   std::shared_ptr<Event> event;
   bool open = false;  ///< Of a gate.
   bool poisoned = false;
@@ -228,7 +227,6 @@ struct Work {
   bool at_once = false;  ///< The host has waited, and does it before the call is back.
   std::function<Ran()> run{};
   std::function<void(Window&)> stage{};
-  std::vector<Owner> owners{};
 };
 
 /// What a failure listener hears.

@@ -185,16 +185,15 @@ Answer Model::replay(int s, const std::shared_ptr<Instance>& instance, bool look
   work.unrun = instance->fresh;
   work.asked = true;
   work.looks = work.heard = false;
-  work.owners = {instance};
-  Instance* const running = instance.get();
-  work.run = [this, running]() -> Ran {
-    for (const Node& node : running->graph->nodes) {
+  // M4: queued, it owns nothing of what it works on.
+  work.run = [this, graph = instance->graph, memory = instance->memory,
+              offsets = instance->offset]() -> Ran {
+    for (const Node& node : graph->nodes) {
       std::vector<std::pair<Use, Span>> arguments;
       for (const NodeArgument& argument : node.arguments) {
         const auto at = static_cast<std::size_t>(argument.region);
-        const std::uint64_t offset = running->offset[at];
         arguments.push_back(
-            {argument.use, {running->memory[at], offset + argument.begin, offset + argument.end}});
+            {argument.use, {memory[at], offsets[at] + argument.begin, offsets[at] + argument.end}});
       }
       Ran ran = run(arguments, node);
       if (ran.how != Ran::How::clean) return ran;

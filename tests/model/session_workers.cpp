@@ -58,8 +58,6 @@ void LiveSession::let_pass(const Model::Target& target) {
 
 void LiveSession::wait_for(const Spans& spans, bool readers) {
   let_pass(model_.users(spans, readers));
-  // Here and not with the call, which may find that they have gone with what it waited for.
-  model_.host_waited(spans, readers);
 }
 
 void LiveSession::let_all_pass() {

@@ -33,7 +33,6 @@ Answer Model::issue(int s, Work work) {
     queued.writes = work.writes;
     queued.unrun = unrun;
     queued.run = std::move(work.run);
-    queued.owners = std::move(work.owners);
     for (Scope* const around : on(s).scopes) {
       if (!around->holds) around->first = queued.serial;
       around->holds = true;

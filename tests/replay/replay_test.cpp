@@ -290,7 +290,7 @@ TEST_CASE("P4: after a replay that failed while it ran, the state must be reset 
   });
 }
 
-TEST_CASE("P6: who waits for a replay that was the last owner of some memory finds it gone") {
+TEST_CASE("P6: memory whose last owner goes is gone at once, though a replay of it is on its way") {
   using Gate = Kernel<std::uint32_t>;
   std::atomic<bool> open{false};
   Replaying it(StreamKind::worker);

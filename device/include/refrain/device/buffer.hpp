@@ -9,6 +9,7 @@
 
 #include "refrain/capture/region.hpp"
 #include "refrain/device/backend.hpp"
+#include "refrain/device/held.hpp"
 #include "refrain/scope/buffer_binding.hpp"
 
 namespace refrain {
@@ -17,11 +18,11 @@ class DeviceCore;
 
 /// A stretch of a device's memory, freed when the last owner is gone. Work in flight owns it too,
 /// so memory waits for its work even when its claims are gone (M4).
-class MemoryBlock {
+class MemoryBlock final : public Held {
  public:
   MemoryBlock(std::shared_ptr<Backend> backend, DeviceMemory memory, SharedBytes bytes) noexcept
       : backend_(std::move(backend)), memory_(memory), bytes_(std::move(bytes)) {}
-  ~MemoryBlock() { backend_->release(memory_); }
+  ~MemoryBlock() override { backend_->release(memory_); }
   MemoryBlock(const MemoryBlock&) = delete;
   MemoryBlock& operator=(const MemoryBlock&) = delete;
 
@@ -33,8 +34,46 @@ class MemoryBlock {
   SharedBytes bytes_;  // of a constant that is used in place
 };
 
+/// Frees `memory` of `device` when the last owner lets go of it.
+struct FreeMemory {
+  std::shared_ptr<DeviceCore> device;
+  void operator()(MemoryBlock* memory) const noexcept;
+};
+
+/// Around a call that uses memory in this thread. What the thread frees meanwhile waits until the
+/// call is back, since a kernel may drop the very buffer that it works on.
+class MemoryInUse {
+ public:
+  explicit MemoryInUse(DeviceCore& device) noexcept : device_(device), around_(innermost_) {
+    innermost_ = this;
+  }
+  MemoryInUse(const MemoryInUse&) = delete;
+  MemoryInUse& operator=(const MemoryInUse&) = delete;
+  ~MemoryInUse() {
+    innermost_ = around_;
+    if (!freed_.empty()) free_all();
+  }
+
+  /// The innermost such call on `device`, or null.
+  static MemoryInUse* of(const DeviceCore& device) noexcept {
+    MemoryInUse* each = innermost_;
+    while (each != nullptr && &each->device_ != &device) each = each->around_;
+    return each;
+  }
+  void keep(std::unique_ptr<Held> memory) noexcept { freed_.push(std::move(memory)); }
+
+ private:
+  void free_all() noexcept;
+
+  DeviceCore& device_;
+  MemoryInUse* around_;
+  HeldList freed_;
+  static inline thread_local constinit MemoryInUse* innermost_ = nullptr;
+};
+
 /// An allocation: memory, what it is for, and its place in the failure table. Owned by handles,
-/// recordings and instances; its claims go with the last of them (M4). Immutable; safe to share.
+/// windows, recordings and instances, and never by queued work, so that its claims go in the thread
+/// that lets go of it last (M4). Immutable; safe to share.
 class Allocation {
  public:
   /// Takes its place in the table of `core`.
@@ -65,9 +104,9 @@ class Allocation {
   BufferId id_;
 };
 
-/// Elements of a buffer. Owns nothing; cheap to copy. Once its buffer is gone it is refused (M6); a
-/// buffer that goes while another thread is inside a call with its view is a race, as of any
-/// object.
+/// Elements of a buffer. Owns nothing; cheap to copy. Once the last owner of its buffer is gone it
+/// is refused (M6), whatever work is queued (M4); an owner that goes while another thread is inside
+/// a call with the view is a race, as of any object.
 template <class T>
 class View {
  public:

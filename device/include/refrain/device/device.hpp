@@ -90,6 +90,8 @@ class DeviceCore {
   /// Destroys `thing`: now, or, while any window is open, when the last of them has closed (C19).
   /// (A window that opens while it is destroyed does not wait for that.)
   void destroy(std::unique_ptr<Held> thing) noexcept;
+  /// The same of memory, which also waits for the call of this thread that uses some.
+  void free(std::unique_ptr<Held> memory) noexcept;
   /// The backend refused a call that belongs to no stream: dooms every window that this thread has
   /// open and recording (C17).
   void refused_by_device(const Error& error) noexcept;

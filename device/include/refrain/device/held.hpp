@@ -35,6 +35,7 @@ class HeldList {
     }
   }
 
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void push(std::unique_ptr<Held> held) noexcept {
     (last_ != nullptr ? last_->next_ : first_) = held.get();
     last_ = held.release();

@@ -28,7 +28,8 @@ struct ReplayOptions {
 };
 
 /// For one thread at a time; a second one is refused (`busy`, P7). Move-only. Destroying it does
-/// not disturb a replay in flight, also when the work of that replay is what destroys it (P6).
+/// not disturb a replay in flight, also when the work of that replay is what destroys it (P6), but
+/// what it owned is dead at once: a view of its memory is refused from then on (M4).
 class Instance {
  public:
   Instance(Instance&&) noexcept = default;
