@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "refrain/base/text.hpp"
+#include "refrain/device/calls_forbidden.hpp"
 #include "refrain/device/ledger.hpp"
 
 namespace refrain {
@@ -42,7 +43,17 @@ DeviceCore::DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options)
     : backend_(std::move(backend)),
       options_(std::move(options)),
       number_(next_device()),
-      table_(number_, options_.on_unread) {}
+      table_(number_, options_.on_unread ? UnreadListener([this](const UnreadFailure& failure) {
+               const CallsForbidden forbidden(*this, {ForbiddenPlace::Kind::on_unread});  // E6
+               options_.on_unread(failure);
+             })
+                                         : UnreadListener()) {}
+
+void DeviceCore::heard(StreamId stream, const Error& error) const noexcept {
+  if (!options_.on_failure) return;
+  const CallsForbidden forbidden(*this, {ForbiddenPlace::Kind::on_failure});  // E6
+  options_.on_failure(stream, error);
+}
 
 Result<const Allocation*> DeviceCore::resolve(const BufferBinding& binding) const {
   if (binding.buffer.device != number_) {
@@ -114,13 +125,14 @@ void DeviceCore::detach(const Ledger& ledger) noexcept {
 }
 
 void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers) {
+  // Before the ledgers are listed: whatever stream it holds is among them, or has ended.
+  const Order::Clock point = order_.point(bindings, readers);
   std::vector<std::shared_ptr<Ledger>> ledgers;
   {
     const Lock lock(mutex_);
     if (ledgers_.empty()) return;
     ledgers = ledgers_;
   }
-  const Order::Clock point = order_.point(bindings, readers);
   for (const auto& ledger : ledgers) {
     const auto given = point.find(ledger->stream());
     ledger->wait_for(bindings, readers, given != point.end() ? given->second : 0);
@@ -242,6 +254,8 @@ void DestroyHeld::operator()(const void*) const noexcept {
 }
 
 Result<void> DeviceCore::sync() {
+  REFRAIN_TRY(CallsForbidden::look(*this, "The device", "be synced"));
+  const Order::Clock point = order_.point();  // as in `wait_for`
   std::vector<std::shared_ptr<Ledger>> ledgers;
   {
     const Lock lock(mutex_);
@@ -256,11 +270,8 @@ Result<void> DeviceCore::sync() {
     }
     ledgers = ledgers_;
   }
-  for (const auto& ledger : ledgers) {
-    const Order::Clock point = order_.point(ledger->stream());
-    ledger->wait_for_all();
-    order_.ended(point);  // E11
-  }
+  for (const auto& ledger : ledgers) ledger->wait_for_all();
+  order_.ended(point);  // E11: not before all of it has
   for (const auto& ledger : ledgers) {
     if (std::optional<Error> failed = ledger->take_failure()) return *std::move(failed);
   }

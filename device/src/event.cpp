@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "refrain/device/calls_forbidden.hpp"
 #include "refrain/device/device.hpp"
 
 namespace refrain {
@@ -34,6 +35,7 @@ Result<bool> Event::reached() const {
 
 Result<void> Event::wait() const {
   REFRAIN_TRY(outside("waited for by the host"));
+  REFRAIN_TRY(CallsForbidden::look(*core_, "An event", "be waited for by the host"));
   Result<void> waited = core_->backend().wait_on_host(*event_);
   if (!waited.ok()) core_->refused_by_device(waited.error());  // C17
   if (waited.ok()) core_->order().ended(before_);              // E11

@@ -51,11 +51,16 @@ void Ledger::withdraw(Ticket ticket) noexcept {
 bool Ledger::may_run(Ticket ticket) noexcept {
   const Lock lock(mutex_);
   const Entry* const entry = find(ticket);
-  return entry == nullptr || !entry->poisoned;
+  if (entry == nullptr) return true;
+  if (entry->poisoned) return false;
+  running_.emplace(device_, ForbiddenPlace{ForbiddenPlace::Kind::worker, entry->work.kernel,
+                                           stream_, entry->work.where});
+  return true;
 }
 
 void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
+  if (error == nullptr && running_ && running_->refused()) error = &*running_->refused();  // E6
   std::optional<Error> told;
   if (error != nullptr) told = device_.failed_late(*this, ticket, *error);
   // What it kept goes before anybody hears that it ended, and without the lock: a waiter may ask
@@ -73,6 +78,7 @@ void Ledger::ended(Ticket ticket, const Error* error) noexcept {
     while (!entries_.empty() && entries_.front().ended) entries_.pop_front();
   }
   ended_.notify_all();
+  running_.reset();  // after the pins: what they own is the program's too
 }
 
 void Ledger::wait_for(std::span<const BufferBinding> bindings, bool readers, std::uint64_t given) {

@@ -51,13 +51,11 @@ void Order::attach(StreamId stream) {
   asynchronous_.store(lines_.size(), std::memory_order_relaxed);
 }
 
-void Order::detach(StreamId stream) {
+void Order::detach(StreamId stream) noexcept {
   const Lock lock(mutex_);
   const Line* const gone = find(stream);
   if (gone == nullptr) return;
-  Clock point = gone->clocks.back().second;  // also what it waited for and gave no work after
-  point[stream] = gone->issued;
-  has_ended(point);
+  has_ended(gone->clocks.back().second);  // also what it waited for and gave no work after
   std::erase_if(lines_, [&](const Line& each) { return each.stream == stream; });
   asynchronous_.store(lines_.size(), std::memory_order_relaxed);
   prune();
@@ -152,6 +150,19 @@ std::optional<Error> Order::issue(const Access& work,
   return std::nullopt;
 }
 
+void Order::handed_over(StreamId stream) noexcept {
+  const Lock lock(mutex_);
+  if (Line* const line = find(stream)) line->handed_over = line->issued;
+}
+
+Order::Clock Order::point() const {
+  const Lock lock(mutex_);
+  Clock point;
+  // What one waits for is another's, and was handed over before its event was recorded.
+  for (const Line& line : lines_) point[line.stream] = line.handed_over;
+  return point;
+}
+
 Order::Clock Order::point(StreamId stream) const {
   const Lock lock(mutex_);
   const Line* const line = find(stream);
@@ -187,7 +198,7 @@ void Order::raise(StreamId stream, std::uint64_t number) noexcept {
 
 void Order::add(Clock& point, const Access& work) const {
   const Line* const line = find(work.stream);
-  if (line == nullptr || work.number <= line->ended) return;
+  if (line == nullptr || work.number <= line->ended || work.number > line->handed_over) return;
   Clock earlier;
   for (const auto& [from, clock] : line->clocks) {
     if (from <= work.number) earlier = clock;
@@ -196,10 +207,9 @@ void Order::add(Clock& point, const Access& work) const {
   learn(point, {{work.stream, work.number}});
 }
 
-void Order::has_ended(const Clock& point) {
-  Clock all;  // what came before it has ended as well
-  for (const auto& [stream, number] : point) add(all, Access{stream, number, {}, {}});
-  for (const auto& [stream, number] : all) raise(stream, number);
+void Order::has_ended(const Clock& point) noexcept {
+  // A point holds what came before all that it holds, so there is nothing to follow.
+  for (const auto& [stream, number] : point) raise(stream, number);
 }
 
 void Order::ended(const Clock& point) {
@@ -235,7 +245,7 @@ Order::Clock Order::point(std::span<const BufferBinding> bindings, bool readers)
   return point;
 }
 
-void Order::prune() {
+void Order::prune() noexcept {
   std::erase_if(log_, [&](const Logged& each)
                           REFRAIN_REQUIRES(mutex_) { return before(each.work, nullptr); });
   for (const auto& [stream, number] : sorted_in_) {

@@ -78,7 +78,12 @@ void Stream::on_failure(StreamId stream, const Error& error) noexcept {
   core_->device->heard(stream, error);
 }
 
+Result<void> Stream::look(const char* call) const {
+  return CallsForbidden::look(*core_->device, "Stream " + std::to_string(id().number), call);
+}
+
 Result<void> Stream::outside_window(const char* call) const {
+  REFRAIN_TRY(may(call));
   const Window* const open = window();
   if (open == nullptr || !open->capturing()) return {};
   // C12: refused before the device sees it; the window goes on.
@@ -103,6 +108,7 @@ Result<void> Stream::in_order(KernelId kernel, const std::shared_ptr<const Touch
   if (order.trivial() || !core_->device->checks() || capturing() != nullptr) return {};
   std::optional<Error> refused = order.issue(Access{id(), 0, kernel, where}, bytes);  // E11
   if (refused) return *std::move(refused);
+  core_->handing_over = core_->backend->asynchronous();
   return {};
 }
 
@@ -183,8 +189,9 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> arguments) {
   if (grid.empty()) return ScopedOutcome<void>::executed();  // O11: no work, no scope
+  if (Result<void> allowed = may("launch"); !allowed.ok()) return std::move(allowed).error();
 
-  const MemoryInUse in_use(*core_->device);
+  const IssuingCall call(*core_);
   CheckedArguments checked(write_set());
   if (kernel.device != core_->device->number()) {
     checked.refused = Error(ErrorKind::other_device, "Kernel " + quote(kernel.signature->name) +
@@ -230,7 +237,7 @@ void Stream::refuse_launch(KernelId kernel, std::span<const BufferBinding> reads
 
 void Stream::fail_launch(std::string_view name, const Grid& grid, const Error& error,
                          std::span<const StagedArgument> arguments) {
-  if (grid.empty()) return;  // O11
+  if (grid.empty() || !may("launch").ok()) return;  // O11, E6
   Bindings reads;
   WriteSet writes = write_set();
   for (const StagedArgument& argument : arguments) {
@@ -247,6 +254,7 @@ void Stream::fail_launch(std::string_view name, const Grid& grid, const Error& e
 ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> arguments, Where where) {
+  if (Result<void> allowed = may("launch"); !allowed.ok()) return std::move(allowed).error();
   const MemoryInUse in_use(*core_->device);
   WriteSet writes = write_set();
   for (const StagedArgument& argument : arguments) {
@@ -297,7 +305,8 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
 
 ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
                                        const BufferBinding& source, Where where) {
-  const MemoryInUse in_use(*core_->device);
+  if (Result<void> allowed = may("copy"); !allowed.ok()) return std::move(allowed).error();
+  const IssuingCall call(*core_);
   const Result<const Allocation*> from = core_->device->resolve(source);
   const Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
@@ -347,7 +356,8 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
 
 ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
                                        std::uint32_t width, Where where) {
-  const MemoryInUse in_use(*core_->device);
+  if (Result<void> allowed = may("fill"); !allowed.ok()) return std::move(allowed).error();
+  const IssuingCall call(*core_);
   const Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
   WriteSet writes = write_set();
@@ -411,6 +421,7 @@ ScopedOutcome<void> Stream::write_bytes_each(std::span<const BufferBinding> dest
 ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
                                       std::span<const std::byte> bytes,
                                       std::shared_ptr<const Allocation>& frozen, Where where) {
+  if (Result<void> allowed = may("write"); !allowed.ok()) return std::move(allowed).error();
   const MemoryInUse in_use(*core_->device);
   const Result<const Allocation*> to = core_->device->resolve(destination);
   Result<void> sound = to.ok() ? writable(**to) : Result<void>(to.error());
@@ -460,6 +471,7 @@ ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
 }
 
 void Stream::fail_bytes(const BufferBinding& destination, const Error& error, Where where) {
+  if (!may("write").ok()) return;  // E6
   WriteSet writes = write_set();
   const Result<const Allocation*> to = core_->device->resolve(destination);
   // A constant stays what it is: nobody could ever write it to mend it.
@@ -508,17 +520,21 @@ FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads, Failur
 
 Result<void> Stream::run(Executable& executable, OpenScope& scope, WorkTerms terms) {
   REFRAIN_TRY(outside_window("run an executable"));
+  const ForbiddenPlace replay{ForbiddenPlace::Kind::replay, scope.kernel, id(), scope.where};
   return hand_over(scope, std::move(terms), [&](Ticket ticket) {
-    return core_->device->backend().run(*core_->backend, executable, ticket);
+    const CallsForbidden forbidden(*core_->device, replay);  // E6: an inline stream runs it here
+    Result<void> ran = core_->device->backend().run(*core_->backend, executable, ticket);
+    if (ran.ok() && forbidden.refused()) return Result<void>(*forbidden.refused());
+    return ran;
   });
 }
 
 Result<void> Stream::sync() {
   REFRAIN_TRY(outside_window("sync"));
   Result<void> synced = core_->device->backend().sync(*core_->backend);
-  if (synced.ok()) core_->device->order().ended(core_->device->order().point(id()));  // E11
   if (!synced.ok() || !core_->backend->asynchronous()) return synced;
   core_->ledger->wait_for_all();
+  core_->device->order().ended(core_->device->order().point(id()));  // E11
   if (std::optional<Error> failed = core_->ledger->take_failure()) {
     core_->device->table().told(failed->failure());
     return *std::move(failed);
@@ -527,6 +543,7 @@ Result<void> Stream::sync() {
 }
 
 Result<Event> Stream::record_event() {
+  REFRAIN_TRY(may("record an event"));
   if (capturing() != nullptr) {
     return Event(core_->window, core_->window->members().point(core_->member),
                  core_->device->number());
@@ -537,6 +554,7 @@ Result<Event> Stream::record_event() {
 }
 
 Result<void> Stream::wait(const Event& event, Where where) {
+  REFRAIN_TRY(may("wait on an event"));
   if (event.event_ == nullptr) return wait_in_window(event, where);
   REFRAIN_TRY(outside_window(
       "wait on an event from outside (a stream joins by waiting on an event of a member first)"));
@@ -580,6 +598,7 @@ Result<void> Stream::wait_in_window(const Event& event, Where where) {
 }
 
 Result<OpenWindow> Stream::open(Where where) {
+  REFRAIN_TRY(may("open a window"));
   if (window() != nullptr) {  // C1
     const std::string which = core_->member == Members::kOrigin
                                   ? " has a window open already"
@@ -649,6 +668,7 @@ void Stream::put_back(const BufferBinding& part, std::span<const std::byte> byte
 }
 
 Result<void> Stream::may_use_first(const std::string& what) {
+  REFRAIN_TRY(may("do first-use work"));
   return core_->device->first_use(what);
 }
 

@@ -12,9 +12,11 @@ namespace refrain {
 ScopedOutcome<void> Stream::host_packed(const std::shared_ptr<const HostFunction>& function,
                                         std::span<const std::byte> block,
                                         std::span<const StagedArgument> views, Where where) {
+  if (Result<void> allowed = may("take host work"); !allowed.ok())
+    return std::move(allowed).error();
   const KernelSignature& signature = function->signature;
   const KernelId name = intern_kernel_name(signature.name);
-  const MemoryInUse in_use(*core_->device);
+  const IssuingCall call(*core_);
   CheckedArguments checked(write_set());
   checked.check(*core_->device, signature, block, views, "calling", where);
   if (std::optional<Error> why = refused(name, checked, where)) return *std::move(why);

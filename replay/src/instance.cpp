@@ -7,6 +7,8 @@
 
 #include "instance_body.hpp"
 #include "refrain/base/text.hpp"
+#include "refrain/device/calls_forbidden.hpp"
+#include "refrain/device/stream_core.hpp"
 
 namespace refrain {
 namespace {
@@ -151,6 +153,8 @@ Result<void> Instance::bind(std::string_view name, const BufferBinding& binding,
   REFRAIN_TRY(hold.taken());
   InstanceBody& body = *hold.body();
   const SealedGraph& graph = body.plan->graph;
+  REFRAIN_TRY(CallsForbidden::look(*body.plan->device, "An instance of graph " + graph.title(),
+                                   "be bound"));  // E6: it may wait
   const Result<std::uint32_t> found = find(graph, name, element);
   if (!found.ok()) return found.error();
   const Region& region = graph.regions()[*found];
@@ -221,6 +225,7 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   if (Result<void> outside = stream.outside_window("replay"); !outside.ok()) {
     return std::move(outside).error();
   }
+  const IssuingCall call(stream.core());
   if (body.touched == nullptr) {
     if (Result<void> complete = body.complete(); !complete.ok()) return std::move(complete).error();
   }

@@ -393,6 +393,7 @@ TEST_CASE("M4: inline work that drops its own buffers keeps their memory until i
   stream.fill(*x, 1);
   const View<float> from = x->view();
   const View<float> to = y->view();
+  const std::vector<std::string> freed{"memory of 64", "memory of 64"};
   const auto body = [&](std::span<const float> in, std::span<float> out) {
     x.reset();
     y.reset();
@@ -405,10 +406,14 @@ TEST_CASE("M4: inline work that drops its own buffers keeps their memory until i
   SUBCASE("a kernel") {
     using Both = Kernel<In<float>, Out<float>>;
     kernels->add<Both>("both", body);
-    stream.launch(device.kernel<Both>("both").value(), grid(4), from, to);
+    const Both both = device.kernel<Both>("both").value();
+    stream.launch(both, grid(4), from, to);
+    CHECK(backend->destroyed() == freed);
   }
-  SUBCASE("host work") { stream.host<In<float>, Out<float>>("both", body, from, to); }
-  CHECK(backend->destroyed() == std::vector<std::string>{"memory of 64", "memory of 64"});
+  SUBCASE("host work") {
+    stream.host<In<float>, Out<float>>("both", body, from, to);
+    CHECK(backend->destroyed() == freed);
+  }
   CHECK(device.live_failures() == 0);
 }
 

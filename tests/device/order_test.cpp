@@ -422,6 +422,7 @@ TEST_CASE("E11: the clocks agree with a drawing of all work, whatever is issued 
         Drawing::Work work{stream, inline_stream, bytes->reads, bytes->writes, {}};
         const bool races = drawing.races(work);
         const auto refused = order.issue(Access{id, 0, KernelId{}, Where{}}, bytes);
+        order.handed_over(id);
         REQUIRE(refused.has_value() == races);
         if (races) {
           ++refusals;

@@ -1,4 +1,5 @@
 // B23: waiting for all streams of a device at once, and refusing to while a window is open.
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -60,6 +61,92 @@ TEST_CASE(
   CHECK(says(last.error(), "the first broke"));
   CHECK(rig.device.sync().ok());
   CHECK(rig.stream.sync().ok());
+}
+
+TEST_CASE("E11: while another thread is in a device sync, what still runs has not ended") {
+  Rig rig(StreamKind::worker);
+  const Buffer<float> x = rig.floats("x", 0);
+  const Buffer<float> y = rig.floats("y", 0);
+  Gate gate;
+  rig.control.does[1] = [&]() -> Result<void> {
+    gate.wait();
+    return {};
+  };
+  Stream second = rig.another();
+  Stream third = rig.another();
+  // The one that waits has been given nothing since. Whichever comes first on the device.
+  Stream* runs = &rig.stream;
+  Stream* waits = &second;
+  SUBCASE("the one that waits came later") {}
+  SUBCASE("the one that waits came first") { std::swap(runs, waits); }
+  runs->launch(*rig.make, grid(4), x, 1U);
+  REQUIRE(waits->wait(runs->record_event().value()).ok());
+  std::thread waiter([&] { CHECK(rig.device.sync().ok()); });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  bool refused = true;
+  while (refused && std::chrono::steady_clock::now() < until) {
+    refused = third.launch(*rig.map, grid(4), x, y, 2U).into_result().error().kind() ==
+              ErrorKind::unordered;
+  }
+  CHECK(refused);
+  CHECK(rig.control.runs(2) == 0);
+  gate.open();
+  waiter.join();
+  CHECK(third.launch(*rig.map, grid(4), x, y, 0U).executed_cleanly());
+  CHECK(third.sync().ok());
+}
+
+TEST_CASE("E11: no wait of another thread ends work whose call is not over") {
+  Gate inside;
+  Gate gate;
+  DeviceOptions options;
+  options.on_unread = [&](const UnreadFailure&) {
+    inside.open();
+    gate.wait();
+  };
+  const host::Device device(options);
+  Control control;
+  register_on(device.kernels(), control);
+  const auto make = device.kernel<Make>("make").value();
+  const auto map = device.kernel<Map>("map").value();
+  const auto y = device.buffer<float>("y", 4).value();
+  const auto z = device.buffer<float>("z", 4).value();
+  Stream first = device.stream(StreamKind::worker).value();
+  Stream second = device.stream(StreamKind::worker).value();
+  Stream caller = device.stream().value();
+  caller.failed_write(y, broken("y never came"));
+  // It counts as issued, and the device does not have it yet.
+  std::thread issuing([&] { CHECK(first.launch(make, grid(4), y, 0U).executed_cleanly()); });
+  inside.wait();
+  SUBCASE("a sync of the device") { CHECK(device.sync().ok()); }
+  SUBCASE("a read of what it writes") { CHECK_FALSE(caller.read(y).ok()); }
+  CHECK(second.launch(map, grid(4), y, z, 1U).into_result().error().kind() == ErrorKind::unordered);
+  gate.open();
+  issuing.join();
+  CHECK(device.sync().ok());
+  CHECK(second.launch(map, grid(4), y, z, 1U).executed_cleanly());
+  CHECK(second.sync().ok());
+  CHECK(caller.read(z).value() == four(11));
+}
+
+TEST_CASE("E11, C20: what a warm-up saves before its work runs does not end that work") {
+  Rig rig(StreamKind::worker);
+  const Buffer<float> y = rig.floats("y", 0);
+  const Buffer<float> z = rig.floats("z", 0);
+  Gate gate;
+  rig.control.does[1] = [&]() -> Result<void> {
+    gate.wait();
+    return {};
+  };
+  Stream other = rig.another();
+  Result<OpenWindow> window = rig.stream.prepare([&] {
+    rig.stream.launch(*rig.update, grid(4), y, 1U);
+    CHECK(other.launch(*rig.map, grid(4), y, z, 2U).into_result().error().kind() ==
+          ErrorKind::unordered);
+    gate.open();
+  });
+  REQUIRE(window.ok());
+  window->abort();
 }
 
 TEST_CASE("device sync: on inline streams there is nothing to wait for") {

@@ -273,7 +273,8 @@ class Model {
   /// Workers whose work conflicts with this and is not known to come before it.
   [[nodiscard]] std::set<int> unordered(int s, const Spans& reads, const Spans& writes);
   /// The host waited for the last work that writes these bytes, or uses them.
-  void host_waited(const Spans& spans, bool readers);
+  /// Not for the newest work, should its own call be what waits.
+  void host_waited(const Spans& spans, bool readers, bool but_newest = false);
 
   /// What a window would claim, should it go.
   [[nodiscard]] static Spans of(const Window& window);

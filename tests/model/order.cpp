@@ -159,8 +159,9 @@ void Model::skipped(int s) {
   issued_.pop_back();
 }
 
-void Model::host_waited(const Spans& spans, bool readers) {
+void Model::host_waited(const Spans& spans, bool readers, bool but_newest) {
   for (const Issued& each : issued_) {
+    if (but_newest && &each == &issued_.back()) continue;
     if (overlap(each.writes, spans) || (readers && overlap(each.reads, spans))) {
       host_known_.insert(each.before.begin(), each.before.end());
     }

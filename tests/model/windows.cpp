@@ -277,7 +277,8 @@ void Model::about_to_run(int s, const Work& work) {
       const At where{span.buffer, byte};
       const Byte& now = at(span.buffer).bytes[byte];
       if (pass_read_.contains(where) && !pass_written_.contains(where)) {
-        host_waited({{span.buffer, byte, byte + 1}}, false);
+        const bool counts = on(s).worker && !work.at_once;  // it is issued already
+        host_waited({{span.buffer, byte, byte + 1}}, false, counts);
         if (now.met() == 0) pass_saved_[where] = now.value;
       }
       pass_written_.insert(where);

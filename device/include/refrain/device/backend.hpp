@@ -70,7 +70,8 @@ struct NodeThrew {
 /// Names a piece of issued work on its stream, in issue order from 1; 0 where nobody follows it.
 using Ticket = std::uint64_t;
 
-/// Hears how asynchronous work ends; called from the backend's threads.
+/// Hears how asynchronous work ends; called from the backend's threads. Code of the program's runs
+/// between `may_run` and `ended`, on the thread that calls both.
 class Completion {
  public:
   virtual ~Completion() = default;

@@ -53,9 +53,7 @@ class DeviceCore {
   [[nodiscard]] const std::shared_ptr<Backend>& backend_owner() const noexcept { return backend_; }
   [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
   [[nodiscard]] bool checks() const noexcept { return options_.checks; }
-  void heard(StreamId stream, const Error& error) const noexcept {
-    if (options_.on_failure) options_.on_failure(stream, error);
-  }
+  void heard(StreamId stream, const Error& error) const noexcept;
 
   /// The allocation behind a binding: refuses a stale handle, one of another device, and bytes
   /// that it does not have.

@@ -14,6 +14,7 @@
 #include "refrain/base/mutex.hpp"
 #include "refrain/device/accesses.hpp"
 #include "refrain/device/backend.hpp"
+#include "refrain/device/calls_forbidden.hpp"
 #include "refrain/device/remarks.hpp"
 #include "refrain/scope/failure_table.hpp"
 
@@ -35,7 +36,7 @@ class Ledger final : public Completion {
     bool held_back = true;    ///< By a failure of what it reads (E10).
   };
 
-  Ledger(DeviceCore& device, StreamId stream) noexcept : device_(device), stream_(stream) {}
+  Ledger(DeviceCore& device, StreamId stream) : device_(device), stream_(stream) {}
 
   [[nodiscard]] StreamId stream() const noexcept { return stream_; }
 
@@ -77,6 +78,7 @@ class Ledger final : public Completion {
   std::deque<Entry> entries_ REFRAIN_GUARDED_BY(mutex_);  // in issue order; retires at the front
   Ticket last_ REFRAIN_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ REFRAIN_GUARDED_BY(mutex_);
+  std::optional<CallsForbidden> running_;  // E6: for the thread that runs the work
 };
 
 }  // namespace refrain

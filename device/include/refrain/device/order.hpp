@@ -45,7 +45,7 @@ class Order {
   /// A stream whose work may go on when its call is back.
   void attach(StreamId stream);
   /// It is gone, and all its work has ended.
-  void detach(StreamId stream);
+  void detach(StreamId stream) noexcept;
   /// The buffer is gone.
   void forget(BufferId buffer);
 
@@ -54,8 +54,13 @@ class Order {
   /// as they matter; lists that come again, as those of a replay do, cost nothing to keep.
   [[nodiscard]] std::optional<Error> issue(const Access& work,
                                            const std::shared_ptr<const TouchedBytes>& bytes);
+  /// The call that issued the newest work of `stream` is over: the device has the work, or never
+  /// will. Before that nobody can wait for it, so no wait of another thread ends it.
+  void handed_over(StreamId stream) noexcept;
 
-  /// A point after all that `stream` was given.
+  /// A point after all that every stream was given.
+  [[nodiscard]] Clock point() const;
+  /// A point after all that `stream` was given; for its thread.
   [[nodiscard]] Clock point(StreamId stream) const;
   /// What `stream` is given next comes after `point`. An inline stream has waited for it.
   void wait(StreamId stream, const Clock& point);
@@ -66,7 +71,8 @@ class Order {
   /// counts: whoever waits for it waits for what comes before it.
   [[nodiscard]] Clock point(std::span<const BufferBinding> bindings, bool readers) const;
 
-  /// The host has seen `point` come, so everything issued from now on comes after it.
+  /// The host has seen `point` come, so everything issued from now on comes after it. All that the
+  /// point holds must have ended: also what a stream waits for and has been given no work after.
   void ended(const Clock& point);
 
  private:
@@ -74,6 +80,7 @@ class Order {
   struct Line {
     StreamId stream;
     std::uint64_t issued = 0;
+    std::uint64_t handed_over = 0;
     std::uint64_t ended = 0;
     /// Its clock from each number on, oldest first; never empty. What has ended needs none.
     std::deque<std::pair<std::uint64_t, Clock>> clocks{{0, Clock{}}};
@@ -99,9 +106,9 @@ class Order {
   void raise(StreamId stream, std::uint64_t number) noexcept REFRAIN_REQUIRES(mutex_);
   /// Takes `work`, and all that comes before it, into `point`.
   void add(Clock& point, const Access& work) const REFRAIN_REQUIRES(mutex_);
-  void has_ended(const Clock& point) REFRAIN_REQUIRES(mutex_);
+  void has_ended(const Clock& point) noexcept REFRAIN_REQUIRES(mutex_);
   /// Forgets what no check can meet any more.
-  void prune() REFRAIN_REQUIRES(mutex_);
+  void prune() noexcept REFRAIN_REQUIRES(mutex_);
   /// Enters what is logged, but for lists that come again, into `accesses_`.
   void sort_in() REFRAIN_REQUIRES(mutex_);
 

@@ -20,6 +20,7 @@
 #include "refrain/base/result.hpp"
 #include "refrain/capture/window.hpp"
 #include "refrain/device/buffer.hpp"
+#include "refrain/device/calls_forbidden.hpp"
 #include "refrain/device/device.hpp"
 #include "refrain/device/event.hpp"
 #include "refrain/device/host_work.hpp"
@@ -49,6 +50,10 @@ struct WorkTerms {
 };
 
 /// For one thread at a time. Move-only. Its events outlive it; a window that is open does not.
+/// Work that runs on a worker's thread, nodes of a replay and listeners must not call it: calls
+/// that wait or issue are refused there (`wrong_state`), and the work that made one fails (E6). Two
+/// threads that work on the same bytes order themselves: of inline work that another thread is in
+/// the midst of the library sees nothing (E11).
 class Stream {
  public:
   Stream(Stream&&) noexcept = default;
@@ -166,7 +171,8 @@ class Stream {
   /// and fails as a launch does. An inline stream calls it now and a worker's thread later; in a
   /// window it is owned and recorded, each replay calls it in its place, on the thread that runs
   /// it, and its graph cannot be saved. It must not call the device, but on an inline stream
-  /// outside of replays, where work that it issues is inside of it (E9). Its effects are opaque
+  /// outside of replays, where work that it issues is inside of it (E9): the call is refused, and
+  /// the host work fails (E6). Its effects are opaque
   /// unless `work` says less: `{"sample", Effects::uses("rng")}`, or `Effects::none()` when its
   /// views are all.
   template <class... P, class Body>
@@ -288,6 +294,7 @@ class Stream {
   void reuse(const BufferBinding& bytes);
   /// Work that is about to be issued uses `bytes`. Refused (`unordered`), with checks on, when work
   /// of another stream uses them and nothing orders the two (E11); in a window nothing runs yet.
+  /// Inside an `IssuingCall`, which ends when the work has been handed over, or never will be.
   Result<void> in_order(KernelId kernel, const std::shared_ptr<const TouchedBytes>& bytes,
                         Where where);
   /// Runs an executable as the body of `scope`, which is open. Refused in a window (C12). What a
@@ -324,6 +331,12 @@ class Stream {
   friend class Device;
   explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
 
+  /// Refuses `call` where the program's code may not make it (E6).
+  [[nodiscard]] Result<void> may(const char* call) const {
+    if (!CallsForbidden::anywhere()) return {};
+    return look(call);
+  }
+  [[nodiscard]] Result<void> look(const char* call) const;
   Result<void> in_order(KernelId kernel, std::span<const BufferBinding> reads,
                         std::span<const BufferBinding> writes, Where where);
   template <class Issue>

@@ -52,6 +52,24 @@ struct StreamCore {
   std::shared_ptr<BackendStream> backend;  // of a LiveStream; null once the handle is gone
   std::shared_ptr<Window> window;          // the one that it is a member of, if any
   Members::Index member = Members::kOrigin;
+  bool handing_over = false;  // the newest work counts as issued (E11), and its call is not over
+};
+
+/// Around a call that issues work, from before it asks for its order (E11).
+class IssuingCall {
+ public:
+  explicit IssuingCall(StreamCore& core) noexcept : core_(core), in_use_(*core.device) {}
+  IssuingCall(const IssuingCall&) = delete;
+  IssuingCall& operator=(const IssuingCall&) = delete;
+  ~IssuingCall() {
+    if (!core_.handing_over) return;
+    core_.handing_over = false;
+    core_.device->order().handed_over(core_.show.stream());
+  }
+
+ private:
+  StreamCore& core_;
+  MemoryInUse in_use_;
 };
 
 }  // namespace refrain
