@@ -2,10 +2,13 @@
 #include "arguments.hpp"
 #include "refrain/base/text.hpp"
 #include "refrain/device/stream.hpp"
+#include "refrain/device/stream_core.hpp"
 
 namespace refrain {
 
 Result<WriteSet> Stream::may_claim(KernelId kernel, std::span<const Bytes> writes, Where where) {
+  REFRAIN_TRY(may("open a scope"));
+  const IssuingCall call(*core_);  // its parts are handed over by calls of their own
   CheckedArguments checked(write_set());
   std::size_t at = 0;
   for (const Bytes& each : writes) {

@@ -47,6 +47,13 @@ struct Scene {
         {"cannot write", [&] { return error_of(on.write(other, four(1))); }},
         {"cannot write", [&] { return error_of(on.write_each({other.view()}, four(1))); }},
         {"cannot take host work", [&] { return error_of(on.host("more", [&] { ++ran; })); }},
+        {"cannot open a scope",
+         [&] {
+           return error_of(on.scope("parts", {other}, [&](Stream&) -> Result<void> {
+             ++ran;
+             return {};
+           }));
+         }},
         {"cannot read", [&] { return error_of(on.read(other)); }},
         {"cannot read",
          [&] {
