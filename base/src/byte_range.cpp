@@ -34,16 +34,13 @@ void ByteRangeSet::remove(ByteRange range) {
 
 std::vector<ByteRange> ByteRangeSet::missing(ByteRange range) const {
   std::vector<ByteRange> gaps;
-  if (range.empty()) return gaps;
-  std::uint64_t at = range.begin;
-  auto next = std::lower_bound(ranges_.begin(), ranges_.end(), range.begin,
-                               [](ByteRange r, std::uint64_t begin) { return r.end <= begin; });
-  for (; next != ranges_.end() && next->begin < range.end; ++next) {
-    if (at < next->begin) gaps.push_back({at, next->begin});
-    at = next->end;
-  }
-  if (at < range.end) gaps.push_back({at, range.end});
+  each_missing(range, [&](ByteRange gap) { gaps.push_back(gap); });
   return gaps;
+}
+
+void ByteRangeSet::make_room(std::size_t more) {
+  const std::size_t wanted = ranges_.size() + more;
+  if (wanted > ranges_.capacity()) ranges_.reserve(std::max(wanted, 2 * ranges_.capacity()));
 }
 
 }  // namespace refrain

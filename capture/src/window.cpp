@@ -29,8 +29,9 @@ std::string_view name_of(WindowState state) noexcept {
   return "?";
 }
 
-Window::Window(FailureTable& table, StreamId stream, Where opened)
+Window::Window(FailureTable& table, StreamId stream, Where opened, OpenWindows* list)
     : table_(table),
+      list_(list),
       stream_(stream),
       opened_(opened),
       overlay_(table, stream, opened),
@@ -43,6 +44,7 @@ Result<void> Window::begin() {
                                              " cannot begin to record: it is " +
                                              std::string(name_of(state_)) + ".");
   }
+  used_here();
   state_ = WindowState::recording;
   return {};
 }
@@ -71,6 +73,11 @@ void Window::fail(const OpenScope& scope, const Error& error) noexcept {
   const bool own = scope.provisional != nullptr;
   doom(Doom{own ? error.with_failure(scope.provisional->id) : error, scope.kernel, scope.where},
        around);
+}
+
+void Window::lacks(const Error& error) noexcept {
+  doom(Doom{error}, overlay_.current());
+  refused_in_ = overlay_.current();
 }
 
 void Window::device_refused(const Error& error) noexcept {
@@ -108,7 +115,7 @@ void Window::first_use(const std::string& what) {
   }
 }
 
-bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) const noexcept {
+bool Window::staged_exactly(const OpenScope& scope, Doom& hole) const noexcept {
   // Walks instead of building sets: this is an exit, which allocates nothing.
   const std::span<const Staged> staged = std::span(nodes_).subspan(scope.recorded_before);
   const auto arguments_of = [&](const Staged& each) {
@@ -133,7 +140,8 @@ bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) co
         }
       }
       if (at < argument.range.end) {
-        offending = {buffers_[argument.region], argument.range};
+        hole.differs = {buffers_[argument.region], argument.range};
+        hole.unclaimed = true;
         return false;
       }
     }
@@ -160,7 +168,7 @@ bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) co
       }
     }
     if (at < claimed.range.end) {
-      offending = claimed;
+      hole.differs = claimed;
       return false;
     }
   }
@@ -169,10 +177,11 @@ bool Window::staged_exactly(const OpenScope& scope, BufferBinding& offending) co
 
 void Window::record(const OpenScope& scope) noexcept {
   if (state_ == WindowState::recording) {
-    BufferBinding offending;
-    if (!staged_exactly(scope, offending)) {  // C2, C16
-      doom(Doom{Error(ErrorKind::recorded_nothing), scope.kernel, scope.where, offending},
-           scope.parent);
+    Doom hole{Error(ErrorKind::recorded_nothing), scope.kernel, scope.where};
+    if (!staged_exactly(scope, hole)) {  // C2, C16
+      hole.first_node = scope.recorded_before;
+      hole.end_node = nodes_.size();
+      doom(std::move(hole), scope.parent);
     }
   }
   if (around_doom_ == &scope) around_doom_ = scope.parent;
@@ -266,6 +275,26 @@ std::string Window::called(const Staged& staged) const {
          std::to_string(members_.at(staged.stamp.member).stream.number) + text(staged.node.where);
 }
 
+std::string Window::recorded_instead(const Doom& doom) const {
+  constexpr std::size_t kTold = 2;
+  const std::span<const Staged> nodes =
+      std::span(nodes_).subspan(doom.first_node, doom.end_node - doom.first_node);
+  std::string all;
+  for (const Staged& each : nodes.first(std::min(kTold, nodes.size()))) {
+    std::string writes;
+    for (const Argument& argument :
+         std::span(arguments_).subspan(each.node.arguments.first, each.node.arguments.count)) {
+      if (!does_write(argument.direction)) continue;
+      writes += (writes.empty() ? ", which writes bytes " : " and ") + text(argument.range) +
+                " of " + quote(pinned_[argument.region].region.name);
+    }
+    all += (all.empty() ? "" : ", and ") + called(each) +
+           (writes.empty() ? ", which writes nothing" : writes);
+  }
+  if (nodes.size() > kTold) all += ", and " + std::to_string(nodes.size() - kTold) + " more";
+  return all;
+}
+
 Error Window::doom_text() const {
   std::string all = called() + " refuses to seal";
   std::string context;
@@ -278,11 +307,17 @@ Error Window::doom_text() const {
            (failure ? " (failure " + std::to_string(failure.number) + "): " : ": ") + message;
     context = error.text().substr(message.size());
   };
-  if (doom_->claimed.buffer) {
-    all += ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
-           " claimed bytes " + text(doom_->claimed.range) + " of " +
-           quote(table_.name_of(doom_->claimed.buffer)) +
-           " and what it recorded does not write exactly those (often: it recorded nothing).";
+  if (doom_->differs.buffer) {
+    const std::string bytes = "bytes " + text(doom_->differs.range) + " of " +
+                              quote(table_.name_of(doom_->differs.buffer));
+    const std::string instead = recorded_instead(*doom_);
+    all +=
+        ", because " + quote(kernel_name(doom_->kernel)) + text(doom_->where) +
+        (doom_->unclaimed ? " writes " + bytes + " and does not claim them: it recorded " + instead
+         : instead.empty()
+             ? " claimed " + bytes + " and recorded nothing"
+             : " claimed " + bytes + " and does not write all of them: it recorded " + instead) +
+        ".";
   } else if (doom_->gone) {
     const Members::Member& member = members_.at(*doom_->gone);
     all += ", because stream " + std::to_string(member.stream.number) + ", which joined it" +
@@ -295,7 +330,9 @@ Error Window::doom_text() const {
     because("the device refused a call" +
             (doom_->kernel ? " in " + quote(kernel_name(doom_->kernel)) + text(doom_->where) : ""));
   } else {
-    because(quote(kernel_name(doom_->kernel)) + text(doom_->where) + " did not end cleanly");
+    because(doom_->kernel
+                ? quote(kernel_name(doom_->kernel)) + text(doom_->where) + " did not end cleanly"
+                : "work for it could not be issued");
   }
   std::string told = doom_->error.text();
   for (const Error& wording : doom_->wordings) {
@@ -319,13 +356,18 @@ void Window::gone(Members::Index member) noexcept {
     return;
   }
   // C10: nothing seals, and its handle, should somebody still hold it, is told whose it was.
-  std::string all = called() + " was abandoned: its stream was destroyed while it was " +
-                    std::string(name_of(state_)) + ".";
-  if (doom_) all += " " + doom_text().message();
-  abandoned_ = Error(ErrorKind::window_doomed, std::move(all))
-                   .with_failure(doom_ ? doom_->error.failure() : FailureId{});
-  if (capturing()) abandonment_ = overlay_.refuse(*abandoned_, opened_);  // C11
-  end(WindowState::abandoned);
+  abandoned_ = at_best([&] {
+    std::string all = called() + " was abandoned: its stream was destroyed while it was " +
+                      std::string(name_of(state_)) + ".";
+    if (doom_) all += " " + doom_text().message();
+    return Error(ErrorKind::window_doomed, std::move(all))
+        .with_failure(doom_ ? doom_->error.failure() : FailureId{});
+  });
+  if (capturing()) {
+    abandonment_ = refuse(WindowState::abandoned, *abandoned_, opened_, false);
+  } else {
+    end(WindowState::abandoned);
+  }
 }
 
 Error Window::still_out(Members::Index member) const {
@@ -369,17 +411,33 @@ std::optional<Error> Window::race(const SealedGraph& graph) const {
   return std::nullopt;
 }
 
-void Window::refuse(const Error& error, Where where, bool told) noexcept {
-  overlay_.refuse(error, where, told);  // C11
-  end(WindowState::ended);
+FailureId Window::refuse(WindowState state, const Error& error, Where where, bool told) noexcept {
+  close(state);
+  const FailureId claimed = overlay_.refuse(error, where, told);  // C11
+  let_go();
+  return claimed;
 }
 
 void Window::end(WindowState state) noexcept {
+  close(state);
+  let_go();
+}
+
+// Before any claim goes: with the last byte of a failure the program hears of it, and destroys the
+// exception that it held. Neither may meet a window that is half ended.
+void Window::close(WindowState state) noexcept {
   state_ = state;
+  if (list_ != nullptr) list_->closed(*this);
+}
+
+void Window::let_go() noexcept {
+  // Out of the window first, because what the functions captured is the program's and may do
+  // anything as it goes, also with this window's streams.
+  const auto pinned = std::exchange(pinned_, {});
+  const auto kernels = std::exchange(kernels_, {});
+  const auto functions = std::exchange(functions_, {});
   overlay_.forget();
-  pinned_.clear();
-  kernels_.clear();
-  functions_.clear();
+  if (list_ != nullptr) list_->settled();
 }
 
 void Window::drop() noexcept {
@@ -387,30 +445,28 @@ void Window::drop() noexcept {
     end(WindowState::ended);
     return;
   }
-  if (doom_) {
-    refuse(doom_text(), opened_, false);
-    return;
-  }
-  refuse(
-      Error(ErrorKind::window_doomed, called() + " was dropped without being sealed or aborted."),
-      opened_, false);
+  const Error error = at_best([&] {
+    if (doom_) return doom_text();
+    return Error(ErrorKind::window_doomed,
+                 called() + " was dropped without being sealed or aborted.");
+  });
+  refuse(WindowState::ended, error, opened_, false);
 }
 
-bool Window::end_if_left() noexcept {
-  if (leaving_ == Leave::no || overlay_.inside()) return false;
+void Window::end_as_left() noexcept {
   if (leaving_ == Leave::abort) {
     abort();
   } else {
     drop();
   }
-  return true;
 }
 
-Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
-  end_if_left();
+Result<SealedWindow> Window::seal(const SealOptions& options, Where where,
+                                  const std::function<void(SealedWindow&)>& keep) {
   if (state_ == WindowState::prepared) {
+    Error error(ErrorKind::wrong_state, called() + " was prepared and never began to record.");
     end(WindowState::ended);  // C1: ending one that is only prepared unwinds it
-    return Error(ErrorKind::wrong_state, called() + " was prepared and never began to record.");
+    return error;
   }
   if (abandoned_) {
     table_.told(abandonment_);
@@ -421,18 +477,27 @@ Result<SealedWindow> Window::seal(const SealOptions& options, Where where) {
     return Error(ErrorKind::wrong_state,
                  "A window cannot be sealed by work that is being recorded in it.");
   }
-  if (!doom_) {
-    if (std::optional<std::string> early = warm_up_.ended_early()) {  // C15
-      doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(early)}, nullptr);
+  try {
+    if (!doom_) {
+      if (std::optional<std::string> early = warm_up_.ended_early()) {  // C15
+        doom(Doom{.error = Error(ErrorKind::window_doomed), .reason = *std::move(early)}, nullptr);
+      }
     }
-  }
-  Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options, where);
-  if (!sealed.ok()) {
-    refuse(sealed.error(), where, true);
+    Result<SealedWindow> sealed = doom_ ? Result<SealedWindow>(doom_text()) : build(options, where);
+    if (sealed.ok() && keep) keep(*sealed);
+    if (sealed.ok()) {
+      end(WindowState::sealed);
+    } else {
+      refuse(WindowState::ended, sealed.error(), where, true);
+    }
     return sealed;
+  } catch (...) {
+    // There is no graph, so the bytes must not read as they did before (C11).
+    if (!over()) {
+      refuse(WindowState::ended, Error::thrown(std::current_exception()), where, true);
+    }
+    throw;
   }
-  end(WindowState::sealed);
-  return sealed;
 }
 
 Result<SealedWindow> Window::build(const SealOptions& options, Where where) {

@@ -93,7 +93,7 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
     refused_by_device(told);
     return told;
   };
-  try {
+  return wanted([&]() -> Result<std::shared_ptr<const Allocation>> {
     Result<DeviceMemory> memory =
         constant ? backend_->adopt(*bytes) : backend_->allocate(region.bytes, region.alignment);
     if (!memory.ok()) return refused(memory.error());
@@ -106,10 +106,7 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
       if (!set.ok()) return refused(set.error());
     }
     return Allocation::make(self, std::move(region), std::move(block), !started && unwritten);
-  } catch (...) {
-    refused_by_device(Error::thrown(std::current_exception()));  // C17: wanted and not there
-    throw;
-  }
+  });
 }
 
 void DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
@@ -206,14 +203,15 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
 
 void DeviceCore::opened(Window& window) {
   const Lock lock(mutex_);
-  windows_.push_back({&window, std::this_thread::get_id()});
+  windows_.push_back(&window);
 }
 
 void DeviceCore::closed(const Window& window) noexcept {
-  {
-    const Lock lock(mutex_);
-    std::erase_if(windows_, [&](const OpenedWindow& each) { return each.window == &window; });
-  }
+  const Lock lock(mutex_);
+  std::erase(windows_, &window);
+}
+
+void DeviceCore::settled() noexcept {
   // C19. One at a time: when a window opens meanwhile, the rest wait for that one.
   while (next_held() != nullptr) {
   }
@@ -260,13 +258,11 @@ Result<void> DeviceCore::sync() {
   {
     const Lock lock(mutex_);
     if (!windows_.empty()) {
-      const OpenedWindow& open = windows_.front();
+      const Window& open = *windows_.front();
       return Error(ErrorKind::refused_in_window,
                    "The device cannot be synced while a window is open: stream " +
-                       std::to_string(open.window->stream().number) + " has one" +
-                       text(open.window->opened()) + ", which " +
-                       (open.thread == std::this_thread::get_id() ? "this" : "another") +
-                       " thread opened.");
+                       std::to_string(open.stream().number) + " has one" + text(open.opened()) +
+                       ", which " + (open.is_used_here() ? "this" : "another") + " thread uses.");
     }
     ledgers = ledgers_;
   }
@@ -279,12 +275,16 @@ Result<void> DeviceCore::sync() {
 }
 
 Result<void> DeviceCore::first_use(const std::string& what) {
+  return wanted([&] { return first_use_now(what); });
+}
+
+Result<void> DeviceCore::first_use_now(const std::string& what) {
   const Lock lock(mutex_);
   bool recording = false;
-  for (const OpenedWindow& each : windows_) {
-    if (each.thread != std::this_thread::get_id()) continue;
-    each.window->first_use(what);
-    recording = recording || each.window->capturing();
+  for (Window* const each : windows_) {
+    if (!each->is_used_here()) continue;
+    each->first_use(what);
+    recording = recording || each->capturing();
   }
   if (!recording) return {};
   return Error(ErrorKind::needs_warm_up,
@@ -305,12 +305,10 @@ void DeviceCore::loaded(const KernelSignature& kernel) {
 
 void DeviceCore::refused_by_device(const Error& error) noexcept {
   // C17: what wanted it cannot be recorded, even though nothing else went wrong. A window is used
-  // by the thread that opened it, so this thread may touch those that it opened.
+  // by one thread at a time, so this thread may touch those that it used last.
   const Lock lock(mutex_);
-  for (const OpenedWindow& each : windows_) {
-    if (each.thread == std::this_thread::get_id() && each.window->capturing()) {
-      each.window->device_refused(error);
-    }
+  for (Window* const each : windows_) {
+    if (each->is_used_here() && each->capturing()) each->device_refused(error);
   }
 }
 
@@ -327,7 +325,16 @@ Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::u
 }
 
 Result<LoadedKernel> Device::load(KernelSignature signature) const {
+  return core_->wanted([&] { return load_now(std::move(signature)); });
+}
+
+Result<LoadedKernel> Device::load_now(KernelSignature signature) const {
   if (!core_->has_loaded(signature)) {
+    // First, because to warm up for a kernel that there is not would be no use.
+    if (Result<void> known = core_->backend().has(signature); !known.ok()) {
+      core_->refused_by_device(known.error());
+      return std::move(known).error();
+    }
     REFRAIN_TRY(core_->first_use("kernel " + quote(signature.name) + " was never loaded"));
   }
   Result<std::shared_ptr<const KernelCode>> code = core_->backend().kernel(signature);

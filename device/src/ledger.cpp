@@ -65,6 +65,7 @@ void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   if (error != nullptr) told = device_.failed_late(*this, ticket, *error);
   // What it kept goes before anybody hears that it ended, and without the lock: a waiter may ask
   // for the memory, or for the instance, at once.
+  const std::shared_ptr<Ledger> self = shared_from_this();  // which may be all that owns the stream
   std::vector<std::shared_ptr<const void>> pins;
   {
     const Lock lock(mutex_);

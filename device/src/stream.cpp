@@ -4,9 +4,11 @@
 #include <atomic>
 #include <boost/container/small_vector.hpp>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "arguments.hpp"
+#include "issuing.hpp"
 #include "preserved.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
@@ -44,6 +46,10 @@ StreamId next_stream() noexcept {
 }  // namespace
 
 Result<Stream> Device::stream(StreamKind kind) const {
+  return core_->wanted([&] { return stream_now(kind); });
+}
+
+Result<Stream> Device::stream_now(StreamKind kind) const {
   auto made = std::make_shared<StreamCore>(core_, next_stream());
   Result<std::unique_ptr<BackendStream>> backend = core_->backend().stream(kind, *made->ledger);
   if (!backend.ok()) {
@@ -58,28 +64,37 @@ Result<Stream> Device::stream(StreamKind kind) const {
 Stream::~Stream() {
   if (!core_) return;
   if (window() != nullptr) {
-    core_->window->gone(core_->member);  // C10, C21
-    if (core_->member == Members::kOrigin) core_->device->closed(*core_->window);
-    core_->window.reset();
+    const std::shared_ptr<Window> open = std::move(core_->window);
+    open->gone(core_->member);  // C10, C21
   }
   core_->backend.reset();  // also when a window's handle keeps the rest; waits, if C19 lets it
 }
 
 Window* Stream::window_if_member() const noexcept {
   Window* const open = core_->window.get();
-  if (open->end_if_left()) core_->device->closed(*open);
+  open->used_here();
   const bool member = !open->over() && !open->members().at(core_->member).left;
   if (member) return open;
   core_->window.reset();
   return nullptr;
 }
 
+void Stream::end_window_if_left() noexcept {
+  const std::shared_ptr<Window> open = core_->window;  // owned while it ends
+  if (open != nullptr && open->to_be_ended()) open->end_as_left();
+}
+
 void Stream::on_failure(StreamId stream, const Error& error) noexcept {
+  ++core_->failed;
   core_->device->heard(stream, error);
 }
 
 Result<void> Stream::look(const char* call) const {
   return CallsForbidden::look(*core_->device, "Stream " + std::to_string(id().number), call);
+}
+
+void Stream::lacks(const Error& error) noexcept {
+  if (Window* const window = capturing()) window->lacks(error);
 }
 
 Result<void> Stream::outside_window(const char* call) const {
@@ -188,6 +203,15 @@ std::optional<Error> Stream::refused(KernelId kernel, CheckedArguments& checked,
 ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid& grid,
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> arguments) {
+  return issuing([&] { return launch_now(kernel, grid, block, arguments); },
+                 [&](const Error& thrown) {
+                   fail_arguments(kernel.signature->name, grid, thrown, arguments);
+                 });
+}
+
+ScopedOutcome<void> Stream::launch_now(const LoadedKernel& kernel, const Grid& grid,
+                                       std::span<const std::byte> block,
+                                       std::span<const StagedArgument> arguments) {
   if (grid.empty()) return ScopedOutcome<void>::executed();  // O11: no work, no scope
   if (Result<void> allowed = may("launch"); !allowed.ok()) return std::move(allowed).error();
 
@@ -226,18 +250,30 @@ ScopedOutcome<void> Stream::launch_packed(const LoadedKernel& kernel, const Grid
   });
 }
 
+void Stream::fail_work(KernelId kernel, WriteSet writes, const Error& error, Where where) {
+  if (Window* const window = capturing()) window->overlay().make_room({}, writes.bindings());
+  failed_writing(*this, kernel, std::move(writes), error, where);
+}
+
 void Stream::refuse_launch(KernelId kernel, std::span<const BufferBinding> reads, WriteSet writes,
                            const Error& error, Where where) {
-  if (capturing() != nullptr) {
+  if (Window* const window = capturing()) {
+    window->overlay().make_room(reads, writes.bindings());
     // C11: state that it would have read first stays what it was, should the window refuse.
     static_cast<void>(write_streams().read_failure(reads));
   }
-  failed_writing(*this, kernel, std::move(writes), error, where);
+  fail_work(kernel, std::move(writes), error, where);
 }
 
 void Stream::fail_launch(std::string_view name, const Grid& grid, const Error& error,
                          std::span<const StagedArgument> arguments) {
   if (grid.empty() || !may("launch").ok()) return;  // O11, E6
+  issuing([&] { fail_arguments(name, grid, error, arguments); },
+          [&](const Error& thrown) { fail_arguments(name, grid, thrown, arguments); });
+}
+
+void Stream::fail_arguments(std::string_view name, const Grid& grid, const Error& error,
+                            std::span<const StagedArgument> arguments) {
   Bindings reads;
   WriteSet writes = write_set();
   for (const StagedArgument& argument : arguments) {
@@ -254,6 +290,17 @@ void Stream::fail_launch(std::string_view name, const Grid& grid, const Error& e
 ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const BufferBinding& extent,
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> arguments, Where where) {
+  return issuing([&] { return launch_extent_now(kernel, extent, block, arguments, where); },
+                 [&](const Error& thrown) {
+                   fail_arguments(kernel.signature->name, grid(1, where), thrown, arguments);
+                 });
+}
+
+ScopedOutcome<void> Stream::launch_extent_now(const LoadedKernel& kernel,
+                                              const BufferBinding& extent,
+                                              std::span<const std::byte> block,
+                                              std::span<const StagedArgument> arguments,
+                                              Where where) {
   if (Result<void> allowed = may("launch"); !allowed.ok()) return std::move(allowed).error();
   const MemoryInUse in_use(*core_->device);
   WriteSet writes = write_set();
@@ -266,7 +313,7 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
   // O11: the device would read it at a replay, and the recording cannot know what it will find.
   // The launch does not run, so a window that wanted it lacks it.
   if (Result<void> outside = outside_window("read a grid from a buffer"); !outside.ok()) {
-    failed_writing(*this, kernel.id, std::move(writes), outside.error(), where);
+    fail_work(kernel.id, std::move(writes), outside.error(), where);
     return std::move(outside).error();
   }
   std::array<std::uint32_t, 6> read{};
@@ -278,7 +325,7 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
                                                    " bytes was given.");
   }
   if (!sound.ok()) {
-    failed_writing(*this, kernel.id, std::move(writes), sound.error(), where);
+    fail_work(kernel.id, std::move(writes), sound.error(), where);
     return std::move(sound).error();
   }
   const std::array reads{extent};
@@ -295,7 +342,7 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
   const Result<void> got = core_->device->backend().read(
       *core_->backend, std::as_writable_bytes(std::span(read)), address);
   if (!got.ok()) {
-    failed_writing(*this, kernel.id, std::move(writes), got.error(), where);
+    fail_work(kernel.id, std::move(writes), got.error(), where);
     return got.error();
   }
   return launch_packed(kernel,
@@ -305,6 +352,12 @@ ScopedOutcome<void> Stream::launch_extent(const LoadedKernel& kernel, const Buff
 
 ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
                                        const BufferBinding& source, Where where) {
+  return issuing([&] { return copy_now(destination, source, where); },
+                 [&](const Error& thrown) { fail_one(copy_name(), destination, thrown, where); });
+}
+
+ScopedOutcome<void> Stream::copy_now(const BufferBinding& destination, const BufferBinding& source,
+                                     Where where) {
   if (Result<void> allowed = may("copy"); !allowed.ok()) return std::move(allowed).error();
   const IssuingCall call(*core_);
   const Result<const Allocation*> from = core_->device->resolve(source);
@@ -330,7 +383,7 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
   if (sound.ok()) sound = in_order(copy_name(), reads, writes.bindings(), where);
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While copying" + text(where) + ".");
-    failed_writing(*this, copy_name(), std::move(writes), refused, where);
+    fail_work(copy_name(), std::move(writes), refused, where);
     return refused;
   }
   if (source.range.empty()) return ScopedOutcome<void>::executed();
@@ -356,6 +409,12 @@ ScopedOutcome<void> Stream::copy_bytes(const BufferBinding& destination,
 
 ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
                                        std::uint32_t width, Where where) {
+  return issuing([&] { return fill_now(destination, pattern, width, where); },
+                 [&](const Error& thrown) { fail_one(fill_name(), destination, thrown, where); });
+}
+
+ScopedOutcome<void> Stream::fill_now(const BufferBinding& destination, std::uint32_t pattern,
+                                     std::uint32_t width, Where where) {
   if (Result<void> allowed = may("fill"); !allowed.ok()) return std::move(allowed).error();
   const IssuingCall call(*core_);
   const Result<const Allocation*> to = core_->device->resolve(destination);
@@ -372,7 +431,7 @@ ScopedOutcome<void> Stream::fill_bytes(const BufferBinding& destination, std::ui
   if (sound.ok()) sound = in_order(fill_name(), {}, writes.bindings(), where);
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While filling" + text(where) + ".");
-    failed_writing(*this, fill_name(), std::move(writes), refused, where);
+    fail_work(fill_name(), std::move(writes), refused, where);
     return refused;
   }
   if (destination.range.empty()) return ScopedOutcome<void>::executed();
@@ -421,6 +480,13 @@ ScopedOutcome<void> Stream::write_bytes_each(std::span<const BufferBinding> dest
 ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
                                       std::span<const std::byte> bytes,
                                       std::shared_ptr<const Allocation>& frozen, Where where) {
+  return issuing([&] { return write_now(destination, bytes, frozen, where); },
+                 [&](const Error& thrown) { fail_one(write_name(), destination, thrown, where); });
+}
+
+ScopedOutcome<void> Stream::write_now(const BufferBinding& destination,
+                                      std::span<const std::byte> bytes,
+                                      std::shared_ptr<const Allocation>& frozen, Where where) {
   if (Result<void> allowed = may("write"); !allowed.ok()) return std::move(allowed).error();
   const MemoryInUse in_use(*core_->device);
   const Result<const Allocation*> to = core_->device->resolve(destination);
@@ -435,7 +501,7 @@ ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
   }
   if (!sound.ok()) {
     const Error refused = sound.error().with_context("While writing" + text(where) + ".");
-    failed_writing(*this, write_name(), std::move(writes), refused, where);
+    fail_work(write_name(), std::move(writes), refused, where);
     return refused;
   }
   if (bytes.empty()) return ScopedOutcome<void>::executed();
@@ -472,12 +538,22 @@ ScopedOutcome<void> Stream::write_one(const BufferBinding& destination,
 
 void Stream::fail_bytes(const BufferBinding& destination, const Error& error, Where where) {
   if (!may("write").ok()) return;  // E6
+  issuing(
+      [&] {
+        const std::array written{destination};
+        if (capturing() == nullptr) core_->device->wait_for(written, true);
+        fail_one(write_name(), destination, error, where);
+      },
+      [&](const Error& thrown) { fail_one(write_name(), destination, thrown, where); });
+}
+
+void Stream::fail_one(KernelId kernel, const BufferBinding& destination, const Error& error,
+                      Where where) {
   WriteSet writes = write_set();
   const Result<const Allocation*> to = core_->device->resolve(destination);
   // A constant stays what it is: nobody could ever write it to mend it.
   if (to.ok() && writable(**to).ok()) writes.add(destination);
-  if (capturing() == nullptr) core_->device->wait_for(writes.bindings(), true);
-  failed_writing(*this, write_name(), std::move(writes), error, where);
+  fail_work(kernel, std::move(writes), error, where);
 }
 
 void Stream::reuse(const BufferBinding& bytes) {
@@ -545,8 +621,12 @@ Result<void> Stream::sync() {
 Result<Event> Stream::record_event() {
   REFRAIN_TRY(may("record an event"));
   if (capturing() != nullptr) {
-    return Event(core_->window, core_->window->members().point(core_->member),
-                 core_->device->number());
+    return issuing(
+        [&]() -> Result<Event> {
+          return Event(core_->window, core_->window->members().point(core_->member),
+                       core_->device->number());
+        },
+        [&](const Error& thrown) { lacks(thrown); });
   }
   Result<std::shared_ptr<BackendEvent>> event = core_->device->backend().record(*core_->backend);
   if (!event.ok()) return std::move(event).error();
@@ -582,7 +662,8 @@ Result<void> Stream::wait_in_window(const Event& event, Where where) {
   }
   Window* const own = window();
   if (own == recorded_in.get()) {
-    own->wait(core_->member, event.point_);
+    issuing([&] { own->wait(core_->member, event.point_); },
+            [&](const Error& thrown) { lacks(thrown); });
     return {};
   }
   if (own != nullptr) {
@@ -611,9 +692,10 @@ Result<OpenWindow> Stream::open(Where where) {
     return Error(ErrorKind::wrong_state, "Stream " + std::to_string(id().number) +
                                              " cannot open a window inside a piece of work.");
   }
-  core_->window = std::make_shared<Window>(core_->device->table(), id(), where);
+  auto opened = std::make_shared<Window>(core_->device->table(), id(), where, core_->device.get());
+  core_->device->opened(*opened);
+  core_->window = std::move(opened);
   core_->member = Members::kOrigin;
-  core_->device->opened(*core_->window);
   return OpenWindow(core_, core_->window);
 }
 
@@ -625,6 +707,7 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
   Window* const own = core_->window == nullptr ? nullptr : window();
   if (own != nullptr && (pass == nullptr || own != &pass->window)) {
     own->runs({id(), kernel, where});  // recorded, or a warm-up by hand
+    if (own->capturing()) own->overlay().make_room(reads, writes);
     return;
   }
   if (pass == nullptr || pass->device != core_->device.get()) return;
@@ -738,14 +821,7 @@ OpenWindow::~OpenWindow() {
     window_->leave_later(Window::Leave::drop);
     return;
   }
-  if (!window_->end_if_left()) window_->drop();  // C11
-  leave();
-}
-
-void OpenWindow::leave() noexcept {
-  if (stream_->window != window_) return;
-  stream_->device->closed(*window_);
-  stream_->window.reset();
+  window_->drop();  // C11
 }
 
 void OpenWindow::abort() {
@@ -753,28 +829,32 @@ void OpenWindow::abort() {
     window_->leave_later(Window::Leave::abort);
     return;
   }
-  window_->abort();
-  leave();
+  const std::shared_ptr<Window> window = window_;  // what it lets go may own this handle
+  window->abort();
 }
 
 Result<Recording> OpenWindow::seal(const SealOptions& options, Where where) {
-  Result<SealedWindow> sealed = window_->seal(options, where);
-  if (!window_->overlay().inside()) leave();
-  if (!sealed.ok()) return std::move(sealed).error();
-  std::vector<std::shared_ptr<const Allocation>> memory;
-  for (const auto& pin : sealed->pins) {
-    memory.push_back(std::static_pointer_cast<const Allocation>(pin));
-  }
-  auto body = std::make_shared<Recording::Body>(std::move(sealed->graph), std::move(memory),
-                                                stream_->device);
-  std::vector<BufferBinding> writes;
-  for (const RegionBytes& written : body->graph.writes()) {
-    writes.push_back({body->memory[written.region]->id(), written.range});
-  }
-  const Error mark(ErrorKind::not_replayed, "Graph " + body->graph.title() +
-                                                " was recorded and has not been replayed, so "
-                                                "what it writes is not there yet.");
-  body->mark = stream_->device->table().mark(writes, mark, stream_->show.stream(), where);  // C18
+  const std::shared_ptr<StreamCore> stream = stream_;  // what is let go may own this handle
+  const std::shared_ptr<Window> window = window_;
+  std::shared_ptr<Recording::Body> body;
+  const auto keep = [&](SealedWindow& sealed) {
+    std::vector<std::shared_ptr<const Allocation>> memory;
+    for (const auto& pin : sealed.pins) {
+      memory.push_back(std::static_pointer_cast<const Allocation>(pin));
+    }
+    body = std::make_shared<Recording::Body>(std::move(sealed.graph), std::move(memory),
+                                             stream->device);
+    std::vector<BufferBinding> writes;
+    for (const RegionBytes& written : body->graph.writes()) {
+      writes.push_back({body->memory[written.region]->id(), written.range});
+    }
+    const Error mark(ErrorKind::not_replayed, "Graph " + body->graph.title() +
+                                                  " was recorded and has not been replayed, so "
+                                                  "what it writes is not there yet.");
+    body->mark = stream->device->table().mark(writes, mark, stream->show.stream(), where);  // C18
+  };
+  const Result<SealedWindow> sealed = window->seal(options, where, std::cref(keep));
+  if (!sealed.ok()) return sealed.error();
   return Recording(std::move(body));
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "arguments.hpp"
+#include "issuing.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/device/stream.hpp"
 #include "refrain/device/stream_core.hpp"
@@ -12,6 +13,15 @@ namespace refrain {
 ScopedOutcome<void> Stream::host_packed(const std::shared_ptr<const HostFunction>& function,
                                         std::span<const std::byte> block,
                                         std::span<const StagedArgument> views, Where where) {
+  return issuing([&] { return host_now(function, block, views, where); },
+                 [&](const Error& thrown) {
+                   fail_arguments(function->signature.name, grid(1, where), thrown, views);
+                 });
+}
+
+ScopedOutcome<void> Stream::host_now(const std::shared_ptr<const HostFunction>& function,
+                                     std::span<const std::byte> block,
+                                     std::span<const StagedArgument> views, Where where) {
   if (Result<void> allowed = may("take host work"); !allowed.ok())
     return std::move(allowed).error();
   const KernelSignature& signature = function->signature;

@@ -262,7 +262,7 @@ FailureTable::Version FailureTable::seen_bare(
   return bare(reads) && bare(writes) ? version : Version{};
 }
 
-void FailureTable::top_up() noexcept {
+void FailureTable::top_up() {
   short_.store(false, std::memory_order_relaxed);
   // Each claimed range can split one segment at either end and takes one itself. Failures: every
   // stream's innermost scope and some that nest; a nested one tops up again as it opens.

@@ -25,6 +25,29 @@ void Overlay::forget() noexcept {
   entries_.clear();
 }
 
+void Overlay::make_room(std::span<const BufferBinding> reads,
+                        std::span<const BufferBinding> writes) {
+  const FailureTable::Hold hold(table_);
+  table_.top_up();
+  reserve_segments(writes.size());
+  for (const BufferBinding& write : writes) entries_[write.buffer];
+  for (const BufferBinding& read : reads) {
+    Entry& entry = entries_[read.buffer];
+    std::size_t gaps = 0;
+    entry.claims.any_with_gaps(read.range, [&](ByteRange, const Claim&, bool present) {
+      if (!present) ++gaps;
+      return false;
+    });
+    entry.read_first.make_room(gaps);
+  }
+}
+
+void Overlay::reserve_segments(std::size_t more) {
+  // Here and not at the exit, which allocates nothing. For the scopes around it as well: their
+  // claims come back at its exit.
+  segments_.reserve(3 * (open_bindings_ + more) + 8);
+}
+
 FoundFailure Overlay::read_failure(std::span<const BufferBinding> reads) noexcept {
   const FailureTable::Hold hold(table_);
   FailureRecord* met = nullptr;
@@ -78,17 +101,15 @@ void Overlay::enter_write(OpenScope& scope) noexcept {
   current_ = &scope;
   const FailureTable::Hold hold(table_);
   table_.top_up();
-  // Here and not at the exit, which allocates nothing. For the scopes around it as well: their
-  // claims come back at its exit.
+  reserve_segments(scope.writes.size());
   open_bindings_ += scope.writes.size();
-  segments_.reserve(3 * open_bindings_ + 8);
   put_into_overlay(scope);
 }
 
 void Overlay::propagate(const FoundFailure& found, const Skip& skip,
                         std::span<const BufferBinding> writes) noexcept {
   const FailureTable::Hold hold(table_);
-  segments_.reserve(3 * (open_bindings_ + writes.size()) + 8);
+  reserve_segments(writes.size());
   FailureRecord& record = *found.record_;
   record.skips.add(skip);
   const Claim claim{&record, nullptr, record.provisional};
@@ -165,7 +186,7 @@ FailureId Overlay::refuse(const Error& error, Where where, bool told) noexcept {
   for (auto& [buffer, entry] : entries_) {
     FailureTable::Slot* const target = table_.slot(buffer);
     if (target == nullptr) continue;
-    for (const ByteRange& fresh : entry.read_first.missing(kAllBytes)) {
+    entry.read_first.each_missing(kAllBytes, [&](ByteRange fresh) {
       entry.claims.any(fresh,
                        [&](ByteRange part, const Claim& claim) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
                          const bool own = claim.failure != nullptr && !open(claim.failure);
@@ -174,7 +195,7 @@ FailureId Overlay::refuse(const Error& error, Where where, bool told) noexcept {
                          table_.put(*target, part, {carried, nullptr});
                          return false;
                        });
-    }
+    });
   }
   if (FailureRecord* const by = refused.cause) {
     by->doomed = {stream_, opened_, by->doomed.count + 1};

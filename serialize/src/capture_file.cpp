@@ -43,7 +43,8 @@ Result<std::vector<format::Piece>> lay_out(const SealedGraph& graph,
 Result<void> save(const SealedGraph& graph, const std::filesystem::path& path) {
   format::ContainerWriter writer;
   const Result<std::vector<format::Piece>> pieces = lay_out(graph, writer);
-  if (!pieces.ok()) return pieces.error().with_context("While saving " + quote(path.string()));
+  if (!pieces.ok())
+    return pieces.error().with_context("While saving " + quote(path.string()) + ".");
   Result<format::NewFile> file = format::NewFile::beside(path);
   if (!file.ok()) return std::move(file).error();
   for (const format::Piece piece : *pieces) REFRAIN_TRY(file->write(piece));

@@ -250,7 +250,7 @@ ON_BOTH_KINDS(
   op();
   const Error error = refused(window);
   CHECK(says(error, "\"quantise\""));
-  CHECK(says(error, "of \"quantised\" and what it recorded does not write exactly those"));
+  CHECK(says(error, "of \"quantised\" and recorded nothing."));
   cached = false;
   op();
   rig.settle();

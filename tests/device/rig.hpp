@@ -130,6 +130,7 @@ class Rig {
                              }}),
         kind_(kind),
         stream(another()) {
+    heard_.reserve(64);  // a listener must not throw
     register_on(device.kernels(), control);
     make.emplace(device.kernel<Make>("make").value());
     map.emplace(device.kernel<Map>("map").value());

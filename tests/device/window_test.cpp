@@ -412,6 +412,37 @@ TEST_CASE("C17: what another thread was refused dooms no window of this one") {
   window.abort();
 }
 
+TEST_CASE("C17, C20: a window that is handed to another thread is that thread's from its call on") {
+  const auto kernels = std::make_shared<host::KernelRegistry>();
+  Control control;
+  register_on(*kernels, control);
+  const auto backend = std::make_shared<FaultyBackend>(host::make_backend(kernels));
+  const Device device(backend, DeviceOptions{true, {}});
+  const Buffer<float> y = device.buffer<float>("y", 4).value();
+  Stream stream = device.stream().value();
+  const std::vector<std::function<bool()>> refused{
+      [&] {
+        backend->fail_next("allocate");
+        return !device.buffer<float>("more", 4).ok();
+      },
+      [&] { return !device.kernel<Make>("make").ok(); },
+  };
+  for (const auto& refusal : refused) {
+    OpenWindow window = stream.record().value();
+    std::thread([&] { stream.fill(y, 1); }).join();
+    if (&refusal == refused.data()) {  // the opener's affairs are no longer the window's
+      CHECK(refusal());
+      CHECK(window.state() == WindowState::recording);
+    }
+    std::thread([&] {
+      stream.fill(y, 2);
+      CHECK(refusal());
+    }).join();
+    CHECK(window.state() == WindowState::doomed);
+    window.abort();
+  }
+}
+
 TEST_CASE("C17: a launch in a window makes no device call at all") {
   const auto kernels = std::make_shared<host::KernelRegistry>();
   Control control;

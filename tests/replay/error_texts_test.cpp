@@ -192,6 +192,24 @@ TEST_CASE("C3: a window that a launch doomed is told as docs/errors.md shows, on
   is_shown(it.unreadable(logits));
 }
 
+TEST_CASE("C2: a scope that recorded something else is told as docs/errors.md shows") {
+  Decoder it;
+  const Buffer<float> normed = it.device.buffer<float>("normed", 8).value();
+  const Buffer<float> gated = it.device.buffer<float>("gated", 8).value();
+  it.device.kernels().add<Make>("gate", [](std::span<float>) {});
+  const auto gate = it.device.kernel<Make>("gate").value();
+  OpenWindow window = it.stream.record(at(52)).value();
+  WriteSet writes = it.stream.write_set();
+  writes.add(normed.view().binding());
+  const auto block = ExecuteScope<Stream>::over(it.stream, intern_kernel_name("attention block"),
+                                                std::move(writes), at(60))
+                         .execute([&](Stream& on) {
+                           return on.launch(gate, grid(8, at(61)), gated).into_result();
+                         });
+  REQUIRE(block.executed_cleanly());
+  is_shown(Decoder::refusal(window));
+}
+
 TEST_CASE("C13: two streams that race in a window are told as docs/errors.md shows") {
   Decoder it;
   const Buffer<float> hidden = it.written("hidden");

@@ -16,7 +16,8 @@
 
 const bool refrain::test::kCountsAllocations = false;
 std::uint64_t refrain::test::allocations() noexcept { return 0; }
-bool refrain::test::fail_allocation(std::uint64_t) noexcept { return false; }
+void refrain::test::fail_allocation(std::uint64_t) noexcept {}
+bool refrain::test::stop_failing() noexcept { return false; }
 
 #else
 
@@ -25,21 +26,21 @@ bool refrain::test::fail_allocation(std::uint64_t) noexcept { return false; }
 namespace {
 
 thread_local std::uint64_t count = 0;
-thread_local std::uint64_t fails_in = 0;
+thread_local std::uint64_t to_fail = 0;  // by that count; 0 for none
 
-void count_one() {
-  ++count;
-  if (fails_in != 0 && --fails_in == 0) throw std::bad_alloc();
+/// One more is taken.
+void take_one() {
+  if (++count == to_fail) throw std::bad_alloc();
 }
 
 void* take(std::size_t size) {
-  count_one();
+  take_one();
   if (void* const memory = std::malloc(size != 0 ? size : 1)) return memory;
   throw std::bad_alloc();
 }
 
 void* take(std::size_t size, std::align_val_t alignment) {
-  count_one();
+  take_one();
   const auto to = static_cast<std::size_t>(alignment);
   if (void* const memory = std::aligned_alloc(to, (size + to - 1) / to * to)) return memory;
   throw std::bad_alloc();
@@ -49,8 +50,11 @@ void* take(std::size_t size, std::align_val_t alignment) {
 
 const bool refrain::test::kCountsAllocations = true;
 std::uint64_t refrain::test::allocations() noexcept { return count; }
-bool refrain::test::fail_allocation(std::uint64_t nth) noexcept {
-  return std::exchange(fails_in, nth) != 0;
+void refrain::test::fail_allocation(std::uint64_t n) noexcept { to_fail = count + n + 1; }
+bool refrain::test::stop_failing() noexcept {
+  const bool thrown = to_fail != 0 && count >= to_fail;
+  to_fail = 0;
+  return thrown;
 }
 
 // The nothrow forms of the standard library call these.

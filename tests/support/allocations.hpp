@@ -1,4 +1,5 @@
-// Counts what a thread takes from the heap, so that a test can say "this allocates nothing".
+// Counts what a thread takes from the heap, so that a test can say "this allocates nothing", and
+// refuses it, so that a test can say what is left when there is no more.
 // A program that uses it has its global operator new replaced; one that does not keeps its own. The
 // sanitizers bring an operator new that must stay, so under them nothing is counted.
 #pragma once
@@ -21,8 +22,10 @@ std::uint64_t allocations_in(Work&& work) {
   return allocations() - before;
 }
 
-/// The `nth` call of operator new on this thread from now on throws, counting from 1; 0 for none.
-/// Answers whether one that was to throw has not come yet.
-bool fail_allocation(std::uint64_t nth) noexcept;
+/// From now on the `n`-th call of operator new on this thread, counted from 0, throws, and no
+/// other.
+void fail_allocation(std::uint64_t n) noexcept;
+/// Ends that; answers whether it has thrown.
+bool stop_failing() noexcept;
 
 }  // namespace refrain::test

@@ -70,6 +70,7 @@ class FaultyBackend final : public Backend {
     REFRAIN_TRY(let("zero"));
     return beneath_->zero(address, bytes);
   }
+  Result<void> has(const KernelSignature& wanted) override { return beneath_->has(wanted); }
   Result<std::shared_ptr<const KernelCode>> kernel(const KernelSignature& wanted) override {
     REFRAIN_TRY(let("kernel"));
     return beneath_->kernel(wanted);

@@ -49,6 +49,7 @@ class WatchedBackend final : public Backend {
   Result<void> zero(std::uint64_t address, std::uint64_t bytes) override {
     return beneath_->zero(address, bytes);
   }
+  Result<void> has(const KernelSignature& wanted) override { return beneath_->has(wanted); }
   Result<std::shared_ptr<const KernelCode>> kernel(const KernelSignature& wanted) override {
     auto code = made(beneath_->kernel(wanted));
     if (!code.ok()) return code;

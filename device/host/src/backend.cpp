@@ -67,6 +67,10 @@ class HostBackend final : public Backend {
     return {};
   }
 
+  Result<void> has(const KernelSignature& wanted) override {
+    REFRAIN_TRY(kernels_->find(wanted));
+    return {};
+  }
   Result<std::shared_ptr<const KernelCode>> kernel(const KernelSignature& wanted) override {
     return kernels_->find(wanted);
   }

@@ -24,7 +24,11 @@ void HostEvent::wait() const noexcept {
 }
 
 WorkerStream::WorkerStream(Completion& completion)
-    : completion_(completion), thread_([this] { loop(); }) {}
+    : completion_(completion), thread_([this] {
+        bool gone = false;
+        gone_ = &gone;
+        loop(gone);
+      }) {}
 
 WorkerStream::~WorkerStream() {
   {
@@ -32,7 +36,15 @@ WorkerStream::~WorkerStream() {
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.get_id() != std::this_thread::get_id()) {
+    thread_.join();
+    return;
+  }
+  // Its work was its last owner, and a thread cannot wait for itself: what is left runs here, and
+  // the loop around that work is told to touch nothing when it gets back.
+  loop(false);
+  *gone_ = true;
+  thread_.detach();
 }
 
 void WorkerStream::enqueue(Task task) {
@@ -81,8 +93,8 @@ void WorkerStream::run(const Task& task) noexcept {
   }
 }
 
-void WorkerStream::loop() {
-  for (;;) {
+void WorkerStream::loop(const bool& gone) {
+  while (!gone) {
     Task task;
     {
       const Lock lock(mutex_);

@@ -31,7 +31,8 @@ class InlineStream final : public BackendStream {
   [[nodiscard]] bool asynchronous() const noexcept override { return false; }
 };
 
-/// Runs what it is given, in order, on a thread of its own. Its destructor runs what is queued.
+/// Runs what it is given, in order, on a thread of its own. Its destructor runs what is queued:
+/// what its last owner is does not matter, so that may also be something that its own work kept.
 class WorkerStream final : public BackendStream {
  public:
   explicit WorkerStream(Completion& completion);
@@ -52,7 +53,8 @@ class WorkerStream final : public BackendStream {
     std::function<Result<void>()> work;
   };
   void enqueue(Task task);
-  void loop();
+  /// Runs what is queued until there is no more to come; stops at once when it is `gone`.
+  void loop(const bool& gone);
   void run(const Task& task) noexcept;
 
   Completion& completion_;
@@ -60,7 +62,8 @@ class WorkerStream final : public BackendStream {
   std::condition_variable_any changed_;
   std::deque<Task> queue_ REFRAIN_GUARDED_BY(mutex_);
   bool stopping_ REFRAIN_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all the others
+  bool* gone_ = nullptr;  // for its own thread: tells that thread's loop
+  std::thread thread_;    // last: it uses all the others
 };
 
 }  // namespace refrain::host

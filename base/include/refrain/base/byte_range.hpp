@@ -40,6 +40,21 @@ class ByteRangeSet {
 
   /// The parts of `range` that are not in the set, in order.
   [[nodiscard]] std::vector<ByteRange> missing(ByteRange range) const;
+  /// Calls `visit` with each of them. Allocates nothing.
+  template <class Visit>
+  void each_missing(ByteRange range, Visit visit) const {
+    if (range.empty()) return;
+    std::uint64_t at = range.begin;
+    auto next = std::lower_bound(ranges_.begin(), ranges_.end(), range.begin,
+                                 [](ByteRange r, std::uint64_t begin) { return r.end <= begin; });
+    for (; next != ranges_.end() && next->begin < range.end; ++next) {
+      if (at < next->begin) visit(ByteRange{at, next->begin});
+      at = next->end;
+    }
+    if (at < range.end) visit(ByteRange{at, range.end});
+  }
+  /// Takes the memory that `more` calls of `add` need.
+  void make_room(std::size_t more);
 
   [[nodiscard]] bool contains(ByteRange range) const { return missing(range).empty(); }
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }

@@ -6,15 +6,18 @@
 // by nobody else, so "recorded" and "in the graph" are one event. The bodies stage the nodes.
 #pragma once
 
+#include <atomic>
 #include <boost/container/static_vector.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "refrain/base/result.hpp"
@@ -64,10 +67,26 @@ struct SealOptions {
   bool allow_empty = false;  ///< Accept a window in which nothing was recorded (C17).
 };
 
-/// For the thread that uses its streams.
+class Window;
+
+/// Who lists the windows that are open.
+class OpenWindows {
+ public:
+  /// `window` is over. Nothing of the program's is called by this.
+  virtual void closed(const Window& window) noexcept = 0;
+  /// Its claims are settled: what waits for its end may go (C19).
+  virtual void settled() noexcept = 0;
+
+ protected:
+  ~OpenWindows() = default;
+};
+
+/// For the thread that uses its streams. Whoever ends it owns it until that is done: what it kept
+/// goes then, and may own whatever a program likes.
 class Window {
  public:
-  Window(FailureTable& table, StreamId stream, Where opened);
+  /// `list`, if any, outlives it.
+  Window(FailureTable& table, StreamId stream, Where opened, OpenWindows* list = nullptr);
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
@@ -78,6 +97,12 @@ class Window {
   }
   /// Sealed, abandoned or ended: no work of any stream is recorded any more.
   [[nodiscard]] bool over() const noexcept { return state_ >= WindowState::sealed; }
+  /// This thread uses it from now on.
+  void used_here() noexcept { user_.store(std::this_thread::get_id(), std::memory_order_relaxed); }
+  /// Whether this thread has used it last. For any thread.
+  [[nodiscard]] bool is_used_here() const noexcept {
+    return user_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
   /// The stream that opened it.
   [[nodiscard]] StreamId stream() const noexcept { return stream_; }
   [[nodiscard]] Where opened() const noexcept { return opened_; }
@@ -148,14 +173,18 @@ class Window {
   /// that the graph needs from outside. Outside every scope it says nothing.
   void reuse(const BufferBinding& bytes);
 
+  /// Work was wanted for which there is not even a scope, because of `error`.
+  void lacks(const Error& error) noexcept;
   /// The device refused a call that was made for this window's work (C17).
   void device_refused(const Error& error) noexcept;
 
   // The end.
 
   /// A graph, or why there is none; the window has ended either way. A refusal has claimed what
-  /// its scopes wrote or would have written (C11).
-  Result<SealedWindow> seal(const SealOptions& options, Where where);
+  /// its scopes wrote or would have written (C11). `keep` is given the graph while the window can
+  /// still refuse: what it throws is a refusal as well, and goes on to the caller.
+  Result<SealedWindow> seal(const SealOptions& options, Where where,
+                            const std::function<void(SealedWindow&)>& keep = {});
   /// Ends without a graph and without a claim: all is as before the window (C11). One that is over
   /// stays what it is.
   void abort() noexcept {
@@ -171,8 +200,12 @@ class Window {
   void leave_later(Leave how) noexcept {
     if (leaving_ == Leave::no) leaving_ = how;
   }
-  /// Ends it if it was left and the last body has come back; answers whether it has ended so.
-  bool end_if_left() noexcept;
+  /// Whether it was left and the last body has come back, so that it must end now.
+  [[nodiscard]] bool to_be_ended() const noexcept {
+    return leaving_ != Leave::no && !overlay_.inside() && !over();
+  }
+  /// Ends it as it was left.
+  void end_as_left() noexcept;
 
  private:
   /// What is said about the first doom; its text is built when the window is sealed.
@@ -180,7 +213,12 @@ class Window {
     Error error;
     KernelId kernel{};
     Where where{};
-    BufferBinding claimed{};  ///< For a scope that claimed bytes and staged nothing for them.
+    /// For a scope whose nodes, these, do not write exactly what it claims: the first bytes, and
+    /// whether they are written without a claim.
+    BufferBinding differs{};
+    bool unclaimed = false;
+    std::size_t first_node = 0;
+    std::size_t end_node = 0;
     std::optional<Members::Index> gone{};  ///< For a member that was destroyed.
     bool refused = false;                  ///< For a call that the device refused, in `kernel`.
     std::string reason{};                  ///< For everything that has its own sentence.
@@ -199,25 +237,42 @@ class Window {
 
   void doom(Doom doom, const OpenScope* around) noexcept;
   void add(Call call, std::span<const StagedArgument> arguments, Where where, Members::Index by);
-  [[nodiscard]] bool staged_exactly(const OpenScope& scope,
-                                    BufferBinding& offending) const noexcept;
+  /// Tells in `hole` where not.
+  [[nodiscard]] bool staged_exactly(const OpenScope& scope, Doom& hole) const noexcept;
   [[nodiscard]] Error doom_text() const;
+  /// What `make` answers; a mere kind when there is no memory for more.
+  template <class Make>
+  [[nodiscard]] Error at_best(Make&& make) const noexcept {
+    try {
+      return make();
+    } catch (...) {
+      return Error(ErrorKind::window_doomed, doom_ ? doom_->error.failure() : FailureId{});
+    }
+  }
   /// "The window of stream 3 (file:line)".
   [[nodiscard]] std::string called() const;
   /// `"kernel" on stream 3 (file:line)`.
   [[nodiscard]] std::string called(const Staged& staged) const;
+  /// What the nodes of `doom` write instead, the first two.
+  [[nodiscard]] std::string recorded_instead(const Doom& doom) const;
   [[nodiscard]] Error still_out(Members::Index member) const;
   /// Two nodes of a graph made from what was staged that conflict without an order (C13).
   [[nodiscard]] std::optional<Error> race(const SealedGraph& graph) const;
-  /// Claims for `error`; `told` says whether somebody is given it.
-  void refuse(const Error& error, Where where, bool told) noexcept;
-  /// A window that has ended owns nothing, however long its handle stays (M2, M4).
+  /// Ends as `state`, claiming for `error`; `told` says whether somebody is given it. Answers the
+  /// failure that it becomes.
+  FailureId refuse(WindowState state, const Error& error, Where where, bool told) noexcept;
   void end(WindowState state) noexcept;
+  /// It is over, and counts as open no more.
+  void close(WindowState state) noexcept;
+  /// A window that has ended owns nothing, however long its handle stays (M2, M4).
+  void let_go() noexcept;
   Result<SealedWindow> build(const SealOptions& options, Where where);
 
   FailureTable& table_;
+  OpenWindows* list_;
   StreamId stream_;
   Where opened_;
+  std::atomic<std::thread::id> user_{std::this_thread::get_id()};
   WindowState state_ = WindowState::prepared;
   Overlay overlay_;
   Members members_;

@@ -132,6 +132,8 @@ class Backend {
 
   // Code.
 
+  /// Whether `kernel` would find that one; loads nothing.
+  virtual Result<void> has(const KernelSignature& wanted) = 0;
   /// The kernel of that name and version. Refuses (`kernel_missing`, `kernel_signature`) when
   /// there is none or its parameters are others.
   virtual Result<std::shared_ptr<const KernelCode>> kernel(const KernelSignature& wanted) = 0;

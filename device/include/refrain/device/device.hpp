@@ -11,10 +11,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "refrain/base/mutex.hpp"
+#include "refrain/capture/window.hpp"
 #include "refrain/device/backend.hpp"
 #include "refrain/device/buffer.hpp"
 #include "refrain/device/held.hpp"
@@ -43,7 +43,7 @@ struct DeviceOptions {
 };
 
 /// What the handles of one device share. Safe to share.
-class DeviceCore {
+class DeviceCore final : public OpenWindows {
  public:
   DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options);
 
@@ -82,17 +82,29 @@ class DeviceCore {
 
   // Windows that are open, of all threads.
   void opened(Window& window);
-  /// It has ended. With the last one goes what was held back meanwhile (C19).
-  void closed(const Window& window) noexcept;
+  void closed(const Window& window) noexcept override;
+  /// With the last one goes what was held back meanwhile (C19).
+  void settled() noexcept override;
 
   /// Destroys `thing`: now, or, while any window is open, when the last of them has closed (C19).
   /// (A window that opens while it is destroyed does not wait for that.)
   void destroy(std::unique_ptr<Held> thing) noexcept;
   /// The same of memory, which also waits for the call of this thread that uses some.
   void free(std::unique_ptr<Held> memory) noexcept;
-  /// The backend refused a call that belongs to no stream: dooms every window that this thread has
-  /// open and recording (C17).
+  /// The backend refused a call that belongs to no stream: dooms every window that this thread uses
+  /// and that records (C17).
   void refused_by_device(const Error& error) noexcept;
+  /// Makes with `make` what belongs to no stream. When that throws, it was wanted and is not there,
+  /// as when the backend refuses it (C17).
+  template <class Make>
+  auto wanted(Make&& make) -> decltype(make()) {
+    try {
+      return make();
+    } catch (...) {
+      refused_by_device(Error::thrown(std::current_exception()));
+      throw;
+    }
+  }
   /// The next number for work that is handed over: all that it depends on has a lower one.
   std::uint64_t number_issued() noexcept {
     return issued_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -101,10 +113,7 @@ class DeviceCore {
   Result<void> sync();
 
  private:
-  struct OpenedWindow {
-    Window* window = nullptr;
-    std::thread::id thread;
-  };
+  Result<void> first_use_now(const std::string& what);
   /// What waits longest, unless a window is open.
   [[nodiscard]] std::unique_ptr<Held> next_held() noexcept;
   void follow(LateClaim& late, std::span<const FailureTable::Open> open, std::uint64_t order);
@@ -117,7 +126,7 @@ class DeviceCore {
   std::atomic<std::uint64_t> issued_{0};
   Mutex mutex_;
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
-  std::vector<OpenedWindow> windows_ REFRAIN_GUARDED_BY(mutex_);
+  std::vector<Window*> windows_ REFRAIN_GUARDED_BY(mutex_);
   std::set<std::pair<std::string, std::uint32_t>> loaded_ REFRAIN_GUARDED_BY(mutex_);
   HeldList held_ REFRAIN_GUARDED_BY(mutex_);  // last: what it destroys uses the others
 };
@@ -213,6 +222,8 @@ class Device {
   }
   Result<std::shared_ptr<const Allocation>> allocate(Region region, std::uint64_t count,
                                                      std::uint64_t element_bytes) const;
+  Result<Stream> stream_now(StreamKind kind) const;
+  Result<LoadedKernel> load_now(KernelSignature signature) const;
 
   std::shared_ptr<DeviceCore> core_;
 };

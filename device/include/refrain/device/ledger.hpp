@@ -23,7 +23,7 @@ namespace refrain {
 class DeviceCore;
 
 /// Safe to share.
-class Ledger final : public Completion {
+class Ledger final : public Completion, public std::enable_shared_from_this<Ledger> {
  public:
   /// A piece of work as the ledger keeps it.
   struct Work {

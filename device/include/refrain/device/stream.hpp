@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -145,7 +146,13 @@ class Stream {
                                  std::span<const std::type_identity_t<T>> values,
                                  Where where = Where::here()) {
     std::vector<BufferBinding> bindings;
-    for (const View<T>& each : destinations) bindings.push_back(each.binding());
+    try {
+      for (const View<T>& each : destinations) bindings.push_back(each.binding());
+    } catch (...) {
+      const Error thrown = Error::thrown(std::current_exception());
+      for (const View<T>& each : destinations) failed_write(each, thrown, where);
+      throw;
+    }
     return write_bytes_each(bindings, std::as_bytes(values), where);
   }
   template <class T>
@@ -310,11 +317,8 @@ class Stream {
   // What makes it WriteScoped.
 
   [[nodiscard]] StreamId id() const noexcept { return core_->show.stream(); }
-  [[nodiscard]] FailureView write_streams() noexcept {
-    Window* const recording = capturing();
-    return FailureView(core_->device->table(), core_->show,
-                       recording != nullptr ? &recording->overlay() : nullptr);
-  }
+  class Claims;
+  [[nodiscard]] Claims write_streams() noexcept;
   /// The window that records this stream's work, or null (C5).
   [[nodiscard]] Window* capturing() noexcept {
     Window* const open = window();
@@ -339,12 +343,40 @@ class Stream {
   [[nodiscard]] Result<void> look(const char* call) const;
   Result<void> in_order(KernelId kernel, std::span<const BufferBinding> reads,
                         std::span<const BufferBinding> writes, Where where);
+  /// Issues work as `issue` does. When that throws before there is a scope, `fail` issues it as
+  /// work that fails with the exception (E4), so that no window seals without it.
+  template <class Issue, class Fail>
+  auto issuing(Issue&& issue, Fail&& fail) -> decltype(issue());
+  /// Not even that could be done: the window, if one records, lacks work because of `error`.
+  void lacks(const Error& error) noexcept;
+  ScopedOutcome<void> launch_now(const LoadedKernel& kernel, const Grid& grid,
+                                 std::span<const std::byte> block,
+                                 std::span<const StagedArgument> arguments);
+  ScopedOutcome<void> launch_extent_now(const LoadedKernel& kernel, const BufferBinding& extent,
+                                        std::span<const std::byte> block,
+                                        std::span<const StagedArgument> arguments, Where where);
+  ScopedOutcome<void> host_now(const std::shared_ptr<const HostFunction>& function,
+                               std::span<const std::byte> block,
+                               std::span<const StagedArgument> views, Where where);
+  ScopedOutcome<void> copy_now(const BufferBinding& destination, const BufferBinding& source,
+                               Where where);
+  ScopedOutcome<void> fill_now(const BufferBinding& destination, std::uint32_t pattern,
+                               std::uint32_t width, Where where);
+  /// Fails a launch of what the signature calls `name`.
+  void fail_arguments(std::string_view name, const Grid& grid, const Error& error,
+                      std::span<const StagedArgument> arguments);
+  /// Fails work that writes `destination` and no more.
+  void fail_one(KernelId kernel, const BufferBinding& destination, const Error& error, Where where);
   template <class Issue>
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
+  /// Work whose body is the error (R2).
+  void fail_work(KernelId kernel, WriteSet writes, const Error& error, Where where);
   /// A launch that the device never sees (M6, R4).
   void refuse_launch(KernelId kernel, std::span<const BufferBinding> reads, WriteSet writes,
                      const Error& error, Where where);
   /// `frozen` is the window's copy of `bytes`, once there is one.
+  ScopedOutcome<void> write_now(const BufferBinding& destination, std::span<const std::byte> bytes,
+                                std::shared_ptr<const Allocation>& frozen, Where where);
   ScopedOutcome<void> write_one(const BufferBinding& destination, std::span<const std::byte> bytes,
                                 std::shared_ptr<const Allocation>& frozen, Where where);
   Result<void> issue(const BoundNode& node, OpenScope& scope, WorkTerms terms);
@@ -363,15 +395,38 @@ class Stream {
   void about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
                     std::span<const BufferBinding> writes, Where where);
   Result<void> wait_in_window(const Event& event, Where where);
-  /// The window that is open, or null. Ends one that its handle left inside a piece of work.
+  /// The window that is open, or null.
   [[nodiscard]] Window* window() const noexcept {
     return core_->window == nullptr ? nullptr : window_if_member();
   }
   [[nodiscard]] Window* window_if_member() const noexcept;
+  /// A body has come back. Ends a window that was left meanwhile, if that was the last in it.
+  void end_window_if_left() noexcept;
   Result<OpenWindow> open(Where where);
 
   std::shared_ptr<StreamCore> core_;
 };
+
+/// Where the claims of a stream's scopes go.
+class Stream::Claims : public FailureView {
+ public:
+  Claims(Stream& stream, Window* recording) noexcept
+      : FailureView(stream.core_->device->table(), stream.core_->show,
+                    recording != nullptr ? &recording->overlay() : nullptr),
+        stream_(stream),
+        records_(recording != nullptr) {}
+
+  void exit_write(OpenScope& scope, const Error* error) noexcept {
+    FailureView::exit_write(scope, error);
+    if (records_) stream_.end_window_if_left();
+  }
+
+ private:
+  Stream& stream_;
+  bool records_;
+};
+
+inline Stream::Claims Stream::write_streams() noexcept { return Claims(*this, capturing()); }
 
 /// A window that is open on a stream. Ended by `seal` or `abort`; dropped without either, it
 /// refuses (C11). For the thread that uses its stream. Move-only.
@@ -396,7 +451,6 @@ class OpenWindow {
   friend class Stream;
   OpenWindow(std::shared_ptr<StreamCore> stream, std::shared_ptr<Window> window) noexcept
       : stream_(std::move(stream)), window_(std::move(window)) {}
-  void leave() noexcept;
 
   std::shared_ptr<StreamCore> stream_;
   std::shared_ptr<Window> window_;

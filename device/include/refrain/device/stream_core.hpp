@@ -1,6 +1,7 @@
 // What a stream consists of; shared with its open window, which may outlive the handle.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "refrain/capture/window.hpp"
@@ -53,6 +54,7 @@ struct StreamCore {
   std::shared_ptr<Window> window;          // the one that it is a member of, if any
   Members::Index member = Members::kOrigin;
   bool handing_over = false;  // the newest work counts as issued (E11), and its call is not over
+  std::uint64_t failed = 0;   // scopes of this stream that failed or were skipped
 };
 
 /// Around a call that issues work, from before it asks for its order (E11).

@@ -15,7 +15,7 @@ namespace refrain {
 class Overlay {
  public:
   /// For a window of `stream` that was opened at `opened`.
-  Overlay(FailureTable& table, StreamId stream, Where opened = {}) noexcept
+  Overlay(FailureTable& table, StreamId stream, Where opened = {})
       : table_(table), stream_(stream), opened_(opened) {}
   /// Forgets everything, as `abort` promises: all claims are as they were (C11).
   ~Overlay();
@@ -26,6 +26,10 @@ class Overlay {
   [[nodiscard]] bool inside() const noexcept { return current_ != nullptr; }
   /// The innermost scope that is open in the window, or null.
   [[nodiscard]] const OpenScope* current() const noexcept { return current_; }
+
+  /// Takes the memory that a scope needs which is opened next. Without this before, the scope takes
+  /// it, and a process that has none left ends there.
+  void make_room(std::span<const BufferBinding> reads, std::span<const BufferBinding> writes);
 
   // The four of a FailureStore.
   FoundFailure read_failure(std::span<const BufferBinding> reads) noexcept;
@@ -50,6 +54,7 @@ class Overlay {
   };
 
   ClaimRanges::Context context() noexcept { return {segments_, table_.records_}; }
+  void reserve_segments(std::size_t more);
   void put_into_overlay(OpenScope& scope) noexcept;
   void leave(OpenScope& scope) noexcept;
   void restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept;
