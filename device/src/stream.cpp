@@ -737,6 +737,12 @@ void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
 }
 
 void Stream::put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where) {
+  issuing([&] { put_back_now(part, bytes, where); },
+          [&](const Error& thrown) { fail_one(write_name(), part, thrown, where); });
+}
+
+void Stream::put_back_now(const BufferBinding& part, std::span<const std::byte> bytes,
+                          Where where) {
   const MemoryInUse in_use(*core_->device);
   const Result<const Allocation*> memory = core_->device->resolve(part);
   if (!memory.ok()) return;  // freed by the pass

@@ -168,7 +168,7 @@ BufferId FailureTable::add(std::string name, std::uint64_t size, void* owner, bo
     FailureRecord& record =
         records_.mint(Error(ErrorKind::unwritten), KernelId{}, StreamId{}, Where{});
     put(made, {0, size}, {&record});
-    top_up();  // what scopes that are open may need to end
+    keep_room();  // what scopes that are open may need to end
   }
   return BufferId{device_, number, made.last_generation};
 }
@@ -209,7 +209,12 @@ void FailureTable::attach(ScopeShow& show) {
   const Lock lock(mutex_);
   show.table_ = this;
   shows_.push_back(&show);
-  top_up();
+  try {
+    top_up();
+  } catch (...) {
+    shows_.pop_back();
+    throw;
+  }
 }
 
 void FailureTable::detach(ScopeShow& show) noexcept {
@@ -220,7 +225,12 @@ void FailureTable::detach(ScopeShow& show) noexcept {
 void FailureTable::reserve(std::size_t bindings) {
   const Lock lock(mutex_);
   reserved_bindings_ += bindings;
-  top_up();
+  try {
+    top_up();
+  } catch (...) {
+    reserved_bindings_ -= bindings;
+    throw;
+  }
 }
 
 void FailureTable::unreserve(std::size_t bindings) noexcept {
@@ -260,6 +270,14 @@ FailureTable::Version FailureTable::seen_bare(
     std::span<const BufferBinding> reads, std::span<const BufferBinding> writes) const noexcept {
   const Version version(watched_version_.load(std::memory_order_seq_cst));  // before the flags
   return bare(reads) && bare(writes) ? version : Version{};
+}
+
+void FailureTable::keep_room() noexcept {
+  try {
+    top_up();
+  } catch (...) {
+    short_.store(true, std::memory_order_relaxed);  // what there is may do; the next one asks again
+  }
 }
 
 void FailureTable::top_up() {
@@ -380,7 +398,7 @@ FailureRecord* FailureTable::reached(const OpenScope& scope) const noexcept {
 
 void FailureTable::enter_looking(ScopeShow& show, OpenScope& scope, bool clean) noexcept {
   const Hold hold(*this);
-  top_up();
+  keep_room();
   if (clean) return;
   look(show);  // O6: replaces what the write set carried
   scope.follows = follows_.load(std::memory_order_relaxed);
@@ -405,7 +423,7 @@ bool FailureTable::enter_inside(ScopeShow& show, OpenScope& scope) noexcept {
   scope.parent = around(show);
   if (scope.parent == nullptr) return false;
   const Hold hold(*this);
-  top_up();
+  keep_room();
   look(*scope.parent->show);  // the outer scope's claim lies beneath this one's
   scope.follows = follows_.load(std::memory_order_relaxed);
   scope.under = ScopeShow::scope(show.current_.load(std::memory_order_relaxed));
@@ -423,7 +441,7 @@ void FailureTable::meet(ScopeShow& show, OpenScope& scope) noexcept {
 void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
                              std::span<const BufferBinding> writes) noexcept {
   const Hold hold(*this);
-  top_up();
+  keep_room();
   FailureRecord& record = *found.record_;
   record.skips.add(skip);  // K7
   const Claim claim{&record, nullptr, record.provisional};
@@ -562,7 +580,7 @@ FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error&
   }
   const FailureId id = record.id;
   records_.settle(record);
-  top_up();
+  keep_room();
   return id;
 }
 
@@ -570,7 +588,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
                                    Where where, std::span<const BufferBinding> writes,
                                    const LateWalk& walk) {
   const Hold hold(*this);
-  top_up();
+  keep_room();
   // Counted before anybody is looked at: see the head of the header.
   follows_.fetch_add(1, std::memory_order_seq_cst);
   FailureRecord& record = records_.mint(error, kernel, stream, where);
@@ -614,7 +632,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
   record.counts = record.references > 1;
   records_.release(&record);
   follows_.fetch_add(1, std::memory_order_seq_cst);
-  top_up();
+  keep_room();
   return id;
 }
 

@@ -100,7 +100,7 @@ void Overlay::enter_write(OpenScope& scope) noexcept {
   scope.parent = current_;
   current_ = &scope;
   const FailureTable::Hold hold(table_);
-  table_.top_up();
+  table_.keep_room();
   reserve_segments(scope.writes.size());
   open_bindings_ += scope.writes.size();
   put_into_overlay(scope);
@@ -173,7 +173,7 @@ void Overlay::leave(OpenScope& scope) noexcept {
 
 FailureId Overlay::refuse(const Error& error, Where where, bool told) noexcept {
   const FailureTable::Hold hold(table_);
-  table_.top_up();
+  table_.keep_room();
   FailureRecord& refused = table_.records_.mint(error, KernelId{}, stream_, where);
   // Work that is still open when its window goes was not recorded either, and its exit, outside
   // the window by then, must not make good what it never wrote.
@@ -203,7 +203,7 @@ FailureId Overlay::refuse(const Error& error, Where where, bool told) noexcept {
   if (told) refused.tell();
   const FailureId id = refused.id;
   table_.records_.settle(refused);
-  table_.top_up();
+  table_.keep_room();
   return id;
 }
 

@@ -390,6 +390,7 @@ class Stream {
   Result<OpenWindow> warm_up(const std::function<Result<void>()>& body, std::uint32_t most_passes,
                              Where where);
   void put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
+  void put_back_now(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   Result<void> may_use_first(const std::string& what);
   /// Before a scope opens: tells the window, and saves what a warm-up must put back.
   void about_to_run(KernelId kernel, std::span<const BufferBinding> reads,

@@ -365,6 +365,8 @@ class FailureTable {
   /// What `buffer` is called, as `name_of`.
   [[nodiscard]] const std::string* name(BufferId buffer) const noexcept REFRAIN_REQUIRES(mutex_);
   void top_up() REFRAIN_REQUIRES(mutex_);
+  /// The same where nothing may be thrown.
+  void keep_room() noexcept REFRAIN_REQUIRES(mutex_);
   /// Claims what `scope` writes: for a failure that has reached its inputs since they were looked
   /// at (E10), or else with its provisional.
   void put_into_table(ScopeShow& show, OpenScope& scope) noexcept REFRAIN_REQUIRES(mutex_);
