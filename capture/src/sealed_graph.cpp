@@ -263,6 +263,36 @@ class Checker {
   std::set<std::string_view> names_;
 };
 
+std::string_view name_in(const GraphParts& parts, const Node& node) noexcept {
+  if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
+    return parts.kernels[call->kernel].name;
+  }
+  if (const auto* const call = std::get_if<HostCall>(&node.call)) {
+    return parts.host_functions[call->function]->signature.name;
+  }
+  return std::holds_alternative<CopyCall>(node.call) ? "copy" : "fill";
+}
+
+/// Why `region` cannot be scratch, when `read` of it comes from outside.
+Error scratch_read_first(const GraphParts& parts, std::uint32_t region, const ByteRangeSet& read) {
+  const std::string& name = parts.regions[region].name;
+  std::string by;
+  for (std::size_t at = 0; by.empty() && at < parts.nodes.size(); ++at) {
+    const Slice arguments = parts.nodes[at].arguments;
+    for (const Argument& argument :
+         std::span(parts.arguments).subspan(arguments.first, arguments.count)) {
+      // The first to read such a byte is the one that did so before anybody wrote it.
+      const bool reads =
+          argument.region == region && does_read(argument.direction) &&
+          std::any_of(read.ranges().begin(), read.ranges().end(),
+                      [&](const ByteRange& r) { return r.overlaps(argument.range); });
+      if (reads) by = std::to_string(at) + ", " + quote(name_in(parts, parts.nodes[at]));
+    }
+  }
+  return refused("Scratch " + (name.empty() ? std::to_string(region) : quote(name)) +
+                 " is read by node " + by + ", before anything in the graph writes it.");
+}
+
 }  // namespace
 
 const Effects& effects_of(const GraphParts& parts, const Node& node) noexcept {
@@ -329,9 +359,9 @@ Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps
     if (described.role == Role::none && described.name.empty() && read.empty()) {
       described.role = Role::scratch;
     }
-    // Scratch is written before it is read. What is not is no scratch, whoever said so: somebody
-    // must give its bytes, and as scratch nobody could.
-    if (described.role == Role::scratch && !read.empty()) described.role = Role::none;
+    if (described.role == Role::scratch && !read.empty()) {
+      return scratch_read_first(kept, region, read);
+    }
     for (const ByteRange& range : read.ranges()) body->external_reads.push_back({region, range});
     for (const ByteRange& range : order.written(region).ranges()) {
       body->writes.push_back({region, range});
@@ -369,13 +399,7 @@ std::string SealedGraph::replay_name() const {
 }
 
 std::string_view SealedGraph::node_name(const Node& node) const noexcept {
-  if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
-    return kernels()[call->kernel].name;
-  }
-  if (const auto* const call = std::get_if<HostCall>(&node.call)) {
-    return function(*call).signature.name;
-  }
-  return std::holds_alternative<CopyCall>(node.call) ? "copy" : "fill";
+  return name_in(body_->parts, node);
 }
 
 std::vector<std::string> SealedGraph::not_portable() const {

@@ -6,9 +6,13 @@
 namespace refrain {
 namespace {
 
-std::string called(const WarmUp::Work& work) {
-  return quote(kernel_name(work.kernel)) + text(work.where);
+/// With its version, where that is the difference to `other`.
+std::string called(const WarmUp::Work& work, const WarmUp::Work& other) {
+  const bool same = work.kernel == other.kernel && work.version != other.version;
+  return quote(kernel_name(work.kernel)) +
+         (same ? " version " + std::to_string(work.version) : "") + text(work.where);
 }
+std::string called(const WarmUp::Work& work) { return called(work, {}); }
 
 }  // namespace
 
@@ -21,19 +25,24 @@ std::optional<std::string> WarmUp::differs(const Work& work) {
   if (!whole_ && !streams_.contains(work.stream)) return std::nullopt;  // nobody listened to it
   Sequence& sequence = streams_[work.stream];
   const std::size_t at = sequence.recorded++;
-  if (at < sequence.ran.size() && sequence.ran[at].kernel == work.kernel) return std::nullopt;
+  const Work ran = at < sequence.ran.size() ? sequence.ran[at] : Work{};
+  if (ran.kernel == work.kernel && ran.version == work.version) return std::nullopt;
   const std::string ended = "it had ended after " + std::to_string(sequence.ran.size());
-  return "its work " + std::to_string(at + 1) + on(work.stream) + " is " + called(work) +
+  return "its work " + std::to_string(at + 1) + on(work.stream) + " is " + called(work, ran) +
          ", and its warm-up ran something else there: " +
-         (at < sequence.ran.size() ? called(sequence.ran[at]) : ended) + ".";
+         (at < sequence.ran.size() ? called(ran, work) : ended) + ".";
 }
 
 std::optional<std::string> WarmUp::ended_early() const {
   for (const auto& [stream, sequence] : streams_) {
-    const bool compared = stream == origin_ || sequence.recorded != 0;
-    if (!compared || sequence.recorded >= sequence.ran.size()) continue;
+    if (sequence.recorded >= sequence.ran.size()) continue;
+    const Work& next = sequence.ran[sequence.recorded];
+    if (stream != origin_ && sequence.recorded == 0) {
+      return "the warm-up ran " + called(next) + on(stream) +
+             ", which did not join the window. (Wait there on an event of the window first.)";
+    }
     return "it ended after " + std::to_string(sequence.recorded) + on(stream) +
-           ", and its warm-up went on with: " + called(sequence.ran[sequence.recorded]) + ".";
+           ", and its warm-up went on with: " + called(next) + ".";
   }
   return std::nullopt;
 }

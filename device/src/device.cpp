@@ -140,30 +140,33 @@ void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers)
 // Takes the mutexes of all ledgers at once, so that nothing is entered while the failure is
 // followed; the analysis cannot follow a list of locks.
 void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> open,
-                        std::uint64_t order) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+                        std::uint64_t order, const Error& error) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
   const Lock lock(mutex_);
   for (const auto& ledger : ledgers_) ledger->mutex_.lock();
+  const Error told = error.with_failure(late.failure());
   struct Later {
     Ledger::Entry* entry;
-    StreamId stream;
+    Ledger* ledger;
   };
   std::vector<Later> later;
   for (const auto& ledger : ledgers_) {
     for (Ledger::Entry& entry : ledger->entries_) {
-      if (entry.order > order) later.push_back({&entry, ledger->stream_});
+      if (entry.order == order) ledger->tell_pass(entry.ticket, told);
+      if (entry.order > order) later.push_back({&entry, ledger.get()});
     }
   }
   std::sort(later.begin(), later.end(),
             [](const Later& a, const Later& b) { return a.entry->order < b.entry->order; });
   for (const Later& each : later) {
     const Ledger::Work& work = each.entry->work;
-    const Skip skip{work.kernel, each.stream, work.where, {}, {}, 0};
+    const Skip skip{work.kernel, each.ledger->stream_, work.where, {}, {}, 0};
     // What has ended already did not wait for this work, so it counts as a writer only, and so does
     // what nothing holds back.
     const std::span<const BufferBinding> reads =
         each.entry->ended || !work.held_back ? std::span<const BufferBinding>{} : work.bytes->reads;
     if (late.passes_on(skip, reads, work.bytes->writes, work.bytes->unrun_writes)) {
       each.entry->poisoned = true;
+      each.ledger->tell_pass(each.entry->ticket, told);
     }
   }
   for (const FailureTable::Open& each : open) {
@@ -194,7 +197,7 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
   const FailureId failure =
       table_.claim_late(told, work.kernel, ledger.stream(), work.where, work.bytes->writes,
                         [&](LateClaim& late, std::span<const FailureTable::Open> open) {
-                          follow(late, open, order);
+                          follow(late, open, order, told);
                         });
   told = told.with_failure(failure);
   heard(ledger.stream(), told);
@@ -204,17 +207,38 @@ Error DeviceCore::failed_late(Ledger& ledger, Ticket ticket, const Error& error)
 void DeviceCore::opened(Window& window) {
   const Lock lock(mutex_);
   windows_.push_back(&window);
+  open_windows_.store(windows_.size(), std::memory_order_relaxed);
 }
 
 void DeviceCore::closed(const Window& window) noexcept {
   const Lock lock(mutex_);
   std::erase(windows_, &window);
+  open_windows_.store(windows_.size(), std::memory_order_relaxed);
 }
 
 void DeviceCore::settled() noexcept {
   // C19. One at a time: when a window opens meanwhile, the rest wait for that one.
   while (next_held() != nullptr) {
   }
+}
+
+std::optional<std::string> DeviceCore::recorded_write(std::span<const BufferBinding> reads) {
+  if (open_windows_.load(std::memory_order_relaxed) == 0) return std::nullopt;
+  std::optional<BufferBinding> met;
+  const Window* by = nullptr;
+  {
+    const Lock lock(mutex_);
+    for (Window* const each : windows_) {
+      if (!each->is_used_here() || !each->capturing()) continue;
+      met = each->overlay().written(reads);
+      by = each;
+      if (met) break;
+    }
+  }
+  if (!met) return std::nullopt;
+  return "bytes " + text(met->range) + " of " + quote(table_.name_of(met->buffer)) +
+         ", which the window of stream " + std::to_string(by->stream().number) +
+         text(by->opened()) + ", recording in this thread, has recorded a write of";
 }
 
 std::unique_ptr<Held> DeviceCore::next_held() noexcept {

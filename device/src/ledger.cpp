@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "refrain/device/device.hpp"
+#include "refrain/device/warm_up_pass.hpp"
 
 namespace refrain {
 
@@ -104,6 +105,16 @@ void Ledger::wait_for_all() {
   Lock lock(mutex_);
   const Ticket last = last_;
   while (!entries_.empty() && entries_.front().ticket <= last) ended_.wait(mutex_);
+}
+
+void Ledger::tells(WarmUpPass* pass) noexcept {
+  const Lock lock(mutex_);
+  pass_ = pass;
+  of_pass_ = last_ + 1;
+}
+
+void Ledger::tell_pass(Ticket ticket, const Error& error) noexcept {
+  if (pass_ != nullptr && ticket >= of_pass_) pass_->failed(stream_, error);
 }
 
 std::optional<Error> Ledger::take_failure() noexcept {

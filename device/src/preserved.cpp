@@ -1,15 +1,20 @@
-#include "preserved.hpp"
-
-#include <utility>
+#include "refrain/device/preserved.hpp"
 
 namespace refrain {
 
-std::vector<BufferBinding> Preserved::about_to_run(std::span<const BufferBinding> reads,
-                                                   std::span<const BufferBinding> writes) {
+std::vector<BufferBinding> Preserved::about_to_read(std::span<const BufferBinding> reads) {
+  std::vector<BufferBinding> from_before;
   for (const BufferBinding& read : reads) {
     History& history = histories_[read.buffer];
-    for (const ByteRange& part : history.written.missing(read.range)) history.read_first.add(part);
+    for (const ByteRange& part : history.written.missing(read.range)) {
+      history.read_first.add(part);
+      from_before.push_back({read.buffer, part});
+    }
   }
+  return from_before;
+}
+
+std::vector<BufferBinding> Preserved::about_to_write(std::span<const BufferBinding> writes) {
   std::vector<BufferBinding> now;
   for (const BufferBinding& write : writes) {
     History& history = histories_[write.buffer];
@@ -22,11 +27,6 @@ std::vector<BufferBinding> Preserved::about_to_run(std::span<const BufferBinding
     history.written.add(write.range);
   }
   return now;
-}
-
-std::vector<Preserved::Saved> Preserved::take() {
-  histories_.clear();
-  return std::exchange(saved_, {});
 }
 
 }  // namespace refrain

@@ -9,7 +9,6 @@
 
 #include "arguments.hpp"
 #include "issuing.hpp"
-#include "preserved.hpp"
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/text.hpp"
 
@@ -28,15 +27,6 @@ KernelId write_name() {
   static const KernelId name = intern_kernel_name("write");
   return name;
 }
-
-/// The pass of a warm-up that runs in this thread: it hears all work that the thread issues to its
-/// device, on whichever stream.
-struct Pass {
-  const DeviceCore* device;
-  Window& window;
-  Preserved& preserved;
-};
-thread_local Pass* pass_of_this_thread = nullptr;
 
 StreamId next_stream() noexcept {
   static std::atomic<std::uint64_t> last{0};
@@ -87,6 +77,8 @@ void Stream::end_window_if_left() noexcept {
 void Stream::on_failure(StreamId stream, const Error& error) noexcept {
   ++core_->failed;
   core_->device->heard(stream, error);
+  WarmUpPass* const pass = WarmUpPass::hearing(*core_->device);
+  if (pass != nullptr && capturing() == nullptr) pass->failed(stream, error);
 }
 
 Result<void> Stream::look(const char* call) const {
@@ -117,8 +109,21 @@ void Stream::pin(Window& window, const Allocation& allocation) {
   window.pin(allocation.id(), PinnedBuffer{allocation.region(), allocation.shared()});
 }
 
+Result<void> Stream::after_recorded(KernelId kernel, std::span<const BufferBinding> reads,
+                                    Where where) {
+  if (capturing() != nullptr) return {};
+  const std::optional<std::string> recorded = core_->device->recorded_write(reads);
+  if (!recorded) return {};
+  return Error(ErrorKind::unordered,
+               quote(kernel_name(kernel)) + " on stream " + std::to_string(id().number) +
+                   text(where) + " is not recorded and reads " + *recorded +
+                   ": they are not what its graph will make of them. (Wait on an event of that "
+                   "window first, which records this too; or seal it and replay.)");
+}
+
 Result<void> Stream::in_order(KernelId kernel, const std::shared_ptr<const TouchedBytes>& bytes,
                               Where where) {
+  REFRAIN_TRY(after_recorded(kernel, bytes->reads, where));
   Order& order = core_->device->order();
   if (order.trivial() || !core_->device->checks() || capturing() != nullptr) return {};
   std::optional<Error> refused = order.issue(Access{id(), 0, kernel, where}, bytes);  // E11
@@ -129,7 +134,7 @@ Result<void> Stream::in_order(KernelId kernel, const std::shared_ptr<const Touch
 
 Result<void> Stream::in_order(KernelId kernel, std::span<const BufferBinding> reads,
                               std::span<const BufferBinding> writes, Where where) {
-  if (core_->device->order().trivial()) return {};
+  if (core_->device->order().trivial()) return after_recorded(kernel, reads, where);
   return in_order(kernel,
                   std::make_shared<const TouchedBytes>(TouchedBytes{
                       {reads.begin(), reads.end()}, {writes.begin(), writes.end()}, {}}),
@@ -171,7 +176,12 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   }
   if (terms.pins) work.pins.push_back(std::move(terms.pins));
   Result<Ticket> ticket = core_->ledger->enter(core_->show, scope, std::move(work));
-  if (!ticket.ok()) return std::move(ticket).error();
+  if (!ticket.ok()) {
+    if (WarmUpPass* const pass = WarmUpPass::hearing(*core_->device)) {
+      pass->failed(id(), ticket.error());
+    }
+    return std::move(ticket).error();
+  }
   try {
     Result<void> issued = issue(*ticket);
     if (issued.ok()) return issued;
@@ -226,7 +236,7 @@ ScopedOutcome<void> Stream::launch_now(const LoadedKernel& kernel, const Grid& g
   const std::span<const BufferBinding> reads = span_of(checked.reads);
   WriteSet& writes = checked.writes;
 
-  about_to_run(kernel.id, reads, writes.bindings(), grid.where);
+  about_to_run(kernel.id, kernel.signature->version, reads, writes.bindings(), grid.where);
   auto scope =
       ExecuteScope<Stream>::launching(*this, kernel.id, reads, std::move(writes), grid.where);
   OpenScope& shown = scope.shown();
@@ -259,9 +269,10 @@ void Stream::refuse_launch(KernelId kernel, std::span<const BufferBinding> reads
                            const Error& error, Where where) {
   if (Window* const window = capturing()) {
     window->overlay().make_room(reads, writes.bindings());
-    // C11: state that it would have read first stays what it was, should the window refuse.
-    static_cast<void>(write_streams().read_failure(reads));
   }
+  // State that it would have read first stays what it was, should its window refuse (C11), or its
+  // warm-up end (C20).
+  static_cast<void>(write_streams().read_failure(reads));
   fail_work(kernel, std::move(writes), error, where);
 }
 
@@ -324,11 +335,12 @@ ScopedOutcome<void> Stream::launch_extent_now(const LoadedKernel& kernel,
                                                    std::to_string(extent.range.size()) +
                                                    " bytes was given.");
   }
+  const std::array reads{extent};
+  if (sound.ok()) sound = after_recorded(kernel.id, reads, where);
   if (!sound.ok()) {
     fail_work(kernel.id, std::move(writes), sound.error(), where);
     return std::move(sound).error();
   }
-  const std::array reads{extent};
   const std::uint64_t address = (*allocation)->address() + extent.range.begin;
   core_->device->wait_for(reads, false);
   if (write_streams().read_failure(reads)) {
@@ -390,7 +402,7 @@ ScopedOutcome<void> Stream::copy_now(const BufferBinding& destination, const Buf
   const BoundCopy node{(*from)->address() + source.range.begin,
                        (*to)->address() + destination.range.begin, source.range.size()};
 
-  about_to_run(copy_name(), reads, writes.bindings(), where);
+  about_to_run(copy_name(), 0, reads, writes.bindings(), where);
   // O2: a copy reads device memory, and over a broken source it would launder the failure.
   auto scope = ExecuteScope<Stream>::launching(*this, copy_name(), reads, std::move(writes), where);
   OpenScope& shown = scope.shown();
@@ -438,7 +450,7 @@ ScopedOutcome<void> Stream::fill_now(const BufferBinding& destination, std::uint
   const BoundFill node{(*to)->address() + destination.range.begin, destination.range.size(),
                        pattern, width};
 
-  about_to_run(fill_name(), {}, writes.bindings(), where);
+  about_to_run(fill_name(), 0, {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, fill_name(), std::move(writes), where);
   OpenScope& shown = scope.shown();
   return std::move(scope).execute([&](Stream&) -> Result<void> {
@@ -511,7 +523,7 @@ ScopedOutcome<void> Stream::write_now(const BufferBinding& destination,
     core_->device->wait_for(written, true);  // E11
   }
   const std::uint64_t address = (*to)->address() + destination.range.begin;
-  about_to_run(write_name(), {}, writes.bindings(), where);
+  about_to_run(write_name(), 0, {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
     Window* const window = capturing();
@@ -589,9 +601,12 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
   return core_->device->backend().read(*core_->backend, bytes, address);
 }
 
-FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads, FailureId beneath,
+FoundFailure Stream::inputs_failure(std::span<const BufferBinding> reads,
+                                    std::span<const BufferBinding> states, FailureId beneath,
                                     FailureTable::Version seen) noexcept {
-  return core_->device->table().read_failure(core_->show, reads, beneath, seen);
+  FailureTable& table = core_->device->table();
+  if (!table.read_failure(core_->show, reads, beneath, seen)) return {};
+  return table.read_for_replay(core_->show, reads, states, beneath);
 }
 
 Result<void> Stream::run(Executable& executable, OpenScope& scope, WorkTerms terms) {
@@ -701,38 +716,16 @@ Result<OpenWindow> Stream::open(Where where) {
 
 Result<OpenWindow> Stream::prepare(Where where) { return open(where); }
 
-void Stream::about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
+void Stream::about_to_run(KernelId kernel, std::uint32_t version,
+                          std::span<const BufferBinding> reads,
                           std::span<const BufferBinding> writes, Where where) {
-  Pass* const pass = pass_of_this_thread;
+  WarmUpPass* const pass = WarmUpPass::hearing(*core_->device);
   Window* const own = core_->window == nullptr ? nullptr : window();
-  if (own != nullptr && (pass == nullptr || own != &pass->window)) {
-    own->runs({id(), kernel, where});  // recorded, or a warm-up by hand
+  if (own != nullptr) {
+    own->runs({id(), kernel, version, where});  // recorded, or warmed up
     if (own->capturing()) own->overlay().make_room(reads, writes);
-    return;
-  }
-  if (pass == nullptr || pass->device != core_->device.get()) return;
-  pass->window.runs({id(), kernel, where});
-  for (const BufferBinding& part : pass->preserved.about_to_run(reads, writes)) {
-    core_->device->wait_for(std::span(&part, 1), false);
-    const Result<const Allocation*> memory = core_->device->resolve(part);
-    const std::uint64_t address = memory.ok() ? (*memory)->address() : 0;
-    BufferBinding rest = part;
-    while (memory.ok() && !rest.range.empty()) {
-      // What carries a failure is not run over, and putting it back would heal it.
-      const FoundFailure bad =
-          core_->device->table().read_failure(core_->show, std::span(&rest, 1));
-      const ByteRange good{rest.range.begin, bad ? bad.needed().range.begin : rest.range.end};
-      rest.range.begin = bad ? bad.needed().range.end : rest.range.end;
-      if (good.empty()) continue;
-      std::vector<std::byte> bytes(good.size());
-      const Result<void> got =
-          core_->device->backend().read(*core_->backend, bytes, address + good.begin);
-      if (got.ok()) {
-        pass->preserved.save({part.buffer, good}, std::move(bytes));
-      } else {
-        pass->preserved.could_not_save(got.error());
-      }
-    }
+  } else if (pass != nullptr) {
+    pass->window().runs({id(), kernel, version, where});
   }
 }
 
@@ -763,40 +756,22 @@ Result<void> Stream::may_use_first(const std::string& what) {
 
 Result<OpenWindow> Stream::warm_up(const std::function<Result<void>()>& body,
                                    std::uint32_t most_passes, Where where) {
+  if (const WarmUpPass* const around = WarmUpPass::of_this_thread()) {
+    const Window& of = around->window();
+    return Error(ErrorKind::wrong_state,
+                 "Stream " + std::to_string(id().number) +
+                     " cannot be warmed up by the body of another warm-up, that of stream " +
+                     std::to_string(of.stream().number) + text(of.opened()) + ".");
+  }
   Result<OpenWindow> opened = open(where);
   if (!opened.ok()) return opened;
   Window& window = *core_->window;
-  Preserved preserved;
-  // Puts back on every way out, also when the body throws.
-  struct Running {
-    Running(Stream& on, Pass& run, Where at) : stream(on), pass(run), where(at) {
-      pass_of_this_thread = &pass;
-    }
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
-    ~Running() {
-      pass_of_this_thread = around;
-      for (const Preserved::Saved& each : pass.preserved.take()) {
-        try {
-          stream.put_back(each.where, each.bytes, where);
-        } catch (...) {  // E4: the bytes carry it, and this may run while another is thrown
-        }
-      }
-    }
-    Stream& stream;
-    Pass& pass;
-    Where where;
-    Pass* around = pass_of_this_thread;
-  };
-  Pass pass{core_->device.get(), window, preserved};
   for (std::uint32_t number = 0; number < most_passes; ++number) {
     window.begin_pass();
     {
-      const Running running(*this, pass, where);
+      WarmUpPass pass(*this, window, where);
       REFRAIN_TRY(body());
-    }
-    if (preserved.unsaved()) {
-      return preserved.unsaved()->with_context("While warming up: a state may have advanced.");
+      if (std::optional<Error> failed = pass.end()) return *std::move(failed);
     }
     if (window.first_uses().empty()) return opened;
   }
@@ -856,7 +831,8 @@ Result<Recording> OpenWindow::seal(const SealOptions& options, Where where) {
     }
     const Error mark(ErrorKind::not_replayed, "Graph " + body->graph.title() +
                                                   " was recorded and has not been replayed, so "
-                                                  "what it writes is not there yet.");
+                                                  "what it writes is not there yet. (Replay it, or "
+                                                  "write or reset these bytes.)");
     body->mark = stream->device->table().mark(writes, mark, stream->show.stream(), where);  // C18
   };
   const Result<SealedWindow> sealed = window->seal(options, where, std::cref(keep));

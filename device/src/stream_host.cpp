@@ -32,7 +32,7 @@ ScopedOutcome<void> Stream::host_now(const std::shared_ptr<const HostFunction>& 
   if (std::optional<Error> why = refused(name, checked, where)) return *std::move(why);
   const std::span<const BufferBinding> reads = span_of(checked.reads);
 
-  about_to_run(name, reads, checked.writes.bindings(), where);
+  about_to_run(name, 0, reads, checked.writes.bindings(), where);
   // O2: it reads device memory.
   auto scope =
       ExecuteScope<Stream>::launching(*this, name, reads, std::move(checked.writes), where);

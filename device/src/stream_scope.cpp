@@ -19,7 +19,7 @@ Result<WriteSet> Stream::may_claim(KernelId kernel, std::span<const Bytes> write
     });
   }
   if (std::optional<Error> why = refused(kernel, checked, where)) return *std::move(why);
-  about_to_run(kernel, {}, checked.writes.bindings(), where);
+  about_to_run(kernel, 0, {}, checked.writes.bindings(), where);
   return std::move(checked.writes);
 }
 

@@ -124,8 +124,10 @@ void InstanceBody::list_bindings() {
   const auto counts = [&](const RegionBytes& each) {
     return recording != nullptr || regions[each.region].role != Role::scratch;
   };
+  states.clear();
   for (const RegionBytes& each : plan->graph.external_reads()) {
     listed.reads.push_back(binding(each));
+    if (regions[each.region].role == Role::state) states.push_back(listed.reads.back());
   }
   for (const RegionBytes& each : plan->graph.writes()) {
     if (counts(each)) listed.writes.push_back(binding(each));
@@ -245,7 +247,8 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
     looked_at = bytes->reads;
     const FailureId beneath = body.recording ? body.recording->mark : FailureId{};
     // P5: what carried nothing last time, and has not begun to, is not walked.
-    if (const FoundFailure found = stream.inputs_failure(looked_at, beneath, body.seen_bare)) {
+    if (const FoundFailure found =
+            stream.inputs_failure(looked_at, body.states, beneath, body.seen_bare)) {
       // P2, K4: the listener, then the data; no scope opens. States keep what they carry.
       stream.on_failure(stream.id(), found.error());
       Skip skip{body.plan->name, stream.id(), where, found.needed(), {}, 0};

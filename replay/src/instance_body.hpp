@@ -96,6 +96,7 @@ struct InstanceBody {
   std::shared_ptr<Executable> executable;       // held for the device (C19)
   std::shared_ptr<const TouchedBytes> touched;  // of the memory above; null while not listed
   std::shared_ptr<const ReplayNeeds> needs;     // listed with it
+  std::vector<BufferBinding> states;            // those of its reads that are states
   FailureTable::Version seen_bare = 0;  // when the bytes of `touched` last carried nothing (P5)
   std::size_t reserved = 0;             // bindings for which the table keeps room
   std::uint64_t replays = 0;

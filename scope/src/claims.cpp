@@ -30,6 +30,7 @@ FailureRecord& FailureRecords::mint(const Error& error, KernelId kernel, StreamI
   live_.fetch_add(1, std::memory_order_seq_cst);
   record.id = FailureId(last_failure.fetch_add(1, std::memory_order_relaxed) + 1);  // M3
   record.references = 0;
+  record.mark = false;
   record.causes = false;
   record.provisional = false;
   record.counts = false;

@@ -357,18 +357,22 @@ void FailureTable::look(ScopeShow& show) noexcept {
 }
 
 FoundFailure FailureTable::look_at(ScopeShow& show, std::span<const BufferBinding> reads,
-                                   FailureId beneath) noexcept {
+                                   FailureId beneath,
+                                   std::span<const BufferBinding> states) noexcept {
   const Hold hold(*this);
   // O6: nested work sees the provisional of the scope it is in.
   if (const OpenScope* const outer = around(show)) look(*outer->show);
   for (const BufferBinding& read : reads) {  // O4: in argument order
+    const bool state = !states.empty() && states.front() == read;
+    if (state) states = states.subspan(1);
     Slot* const found = slot(read.buffer);
     if (found == nullptr) continue;
     FailureRecord* met = nullptr;
     BufferBinding needed = read;
     found->claims.any(read.range, [&](ByteRange part, const Claim& claim) {
-      // C18: the recording's own replay looks beneath the mark.
-      met = claim.mark != nullptr && claim.mark->id == beneath ? claim.failure : claim.met();
+      // C18: the recording's own replay looks beneath the mark, and any replay does on its states.
+      const bool under = state || (claim.mark != nullptr && claim.mark->id == beneath);
+      met = under ? claim.failure : claim.met();
       needed.range = part;
       return met != nullptr;
     });
@@ -446,10 +450,30 @@ void FailureTable::propagate(const FoundFailure& found, const Skip& skip,
   record.skips.add(skip);  // K7
   const Claim claim{&record, nullptr, record.provisional};
   for (const BufferBinding& binding : writes) {
-    if (Slot* const target = slot(binding.buffer)) {
+    Slot* const target = slot(binding.buffer);
+    if (target == nullptr) continue;
+    if (!record.mark) {
       put(*target, binding.range, claim);  // K1, K2
+      continue;
+    }
+    for (ByteRange rest = binding.range; !rest.empty();) {
+      auto [part, carried] = first_stretch(*target, rest);
+      const bool marked = carried.mark != nullptr;
+      carried.mark = &record;
+      put(*target, part, marked ? carried : claim);  // C18: what lies beneath has not been run over
+      rest.begin = part.end;
     }
   }
+}
+
+std::pair<ByteRange, Claim> FailureTable::first_stretch(const Slot& target,
+                                                        ByteRange range) noexcept {
+  std::pair<ByteRange, Claim> first;
+  target.claims.any_with_gaps(range, [&](ByteRange at, const Claim& claim, bool) {
+    first = {at, claim};
+    return true;
+  });
+  return first;
 }
 
 void FailureTable::restore(OpenScope* scope, BufferId buffer, ByteRange part) noexcept {
@@ -561,19 +585,14 @@ FailureId FailureTable::mark(std::span<const BufferBinding> writes, const Error&
                              StreamId stream, Where where) {
   const Hold hold(*this);
   FailureRecord& record = records_.mint(error, KernelId{}, stream, where);
+  record.mark = true;
   for (const BufferBinding& binding : writes) {
     Slot* const target = slot(binding.buffer);
     if (target == nullptr) continue;
     ByteRange rest = binding.range;
     while (!rest.empty()) {
       // One stretch at a time: laying the mark changes the ranges that are walked.
-      ByteRange part;
-      Claim beneath;
-      target->claims.any_with_gaps(rest, [&](ByteRange at, const Claim& claim, bool) {
-        part = at;
-        beneath = claim;
-        return true;
-      });
+      const auto [part, beneath] = first_stretch(*target, rest);
       put(*target, part, {beneath.failure, &record});  // C18
       rest.begin = part.end;
     }
@@ -612,13 +631,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
     if (target == nullptr) continue;
     for (ByteRange rest : bytes.ranges()) {
       while (!rest.empty()) {
-        ByteRange part;
-        Claim claim;
-        target->claims.any_with_gaps(rest, [&](ByteRange at, const Claim& found, bool) {
-          part = at;
-          claim = found;
-          return true;
-        });
+        const auto [part, claim] = first_stretch(*target, rest);
         // An unwritten byte stays unwritten no longer: work that was to write it failed.
         const bool free =
             claim.failure == nullptr || claim.failure->error.kind() == ErrorKind::unwritten ||

@@ -83,6 +83,20 @@ FoundFailure Overlay::read_failure(std::span<const BufferBinding> reads) noexcep
   return FoundFailure(table_, *met, needed);
 }
 
+std::optional<BufferBinding> Overlay::written(std::span<const BufferBinding> reads) const {
+  std::optional<BufferBinding> found;
+  for (const BufferBinding& read : reads) {
+    const auto entry = entries_.find(read.buffer);
+    if (entry == entries_.end()) continue;
+    const bool met = entry->second.claims.any(read.range, [&](ByteRange at, const Claim&) {
+      found = {read.buffer, at};
+      return true;
+    });
+    if (met) break;
+  }
+  return found;
+}
+
 void Overlay::put_into_overlay(OpenScope& scope) noexcept {
   if (scope.writes.empty()) return;  // O7
   FailureRecord& record =

@@ -70,6 +70,7 @@ std::set<int> Model::live() {
   for (const auto& window : windows_) {
     for (const auto& [at, byte] : window->bytes) add(byte.failure);
   }
+  for (const auto& [at, mark] : pass_marks_) add(mark);
   return all;
 }
 
@@ -102,13 +103,21 @@ void Model::put(const Span& span, const Values& values) {
 }
 // Claims and scopes.
 
-int Model::first_failure(Window* window, const Spans& reads, int beneath) {
+void Model::hear(int s, ErrorKind kind, const std::string& says, int failure) {
+  heard_.push_back({s, kind});
+  if (pass_ == nullptr || pass_failed_ || capturing(s) != nullptr) return;
+  pass_failed_ = Answer{Answer::What::failed, kind, failure, says};
+}
+
+int Model::first_failure(Window* window, const Spans& reads, int beneath,
+                         const std::set<At>& states) {
   int met = 0;
   each_byte(reads, [&](const At& where) {
     const Allocation& allocation = at(where.first);
     const Byte none;
     const Byte& real = allocation.alive() ? allocation.bytes[where.second] : none;
-    int here = beneath != 0 && real.mark == beneath ? real.failure : real.met();
+    const bool under = states.contains(where) || (beneath != 0 && real.mark == beneath);  // C18
+    int here = under ? real.failure : real.met();
     if (window != nullptr) {  // C8
       WindowByte& inside = window->bytes[where];
       if (inside.present) {
@@ -132,6 +141,10 @@ void Model::claim(Window* window, const Spans& writes, int failure, bool passed_
       byte.passed_on = passed_on;
     } else if (at(where.first).alive()) {
       Byte& byte = at(where.first).bytes[where.second];
+      if (byte.mark != 0 && this->failure(failure).kind == ErrorKind::not_replayed) {
+        byte.mark = failure;  // C18: a mark is no failure of what lies under one
+        return;
+      }
       byte.failure = failure;
       byte.mark = 0;
       byte.passed_on = passed_on;
@@ -186,6 +199,7 @@ Answer Model::fail(int s, const Spans& writes, ErrorKind kind, const std::string
   scope.stream = s;
   scope.window = capturing(s);
   scope.writes = writes;
+  if (scope.window == nullptr) pass_writes(writes);
   enter(scope);
   failure(scope.provisional).kind = kind;
   failure(scope.provisional).says = says;
@@ -193,16 +207,20 @@ Answer Model::fail(int s, const Spans& writes, ErrorKind kind, const std::string
     doom(*scope.window, writes.empty() ? 0 : scope.provisional, says);
   }
   exit(scope, false);
-  hear(s, kind);
+  hear(s, kind, says);
   return {Answer::What::failed, kind, 0, says};
 }
 
 std::unique_ptr<Scope> Model::open(int s, const Spans& reads, const Spans& writes, bool looks,
-                                   Answer& answer) {
+                                   Answer& answer, bool counts) {
   Window* const inside = capturing(s);
+  if (inside == nullptr) {
+    if (looks) pass_reads(reads);
+    pass_writes(writes, counts);
+  }
   if (looks) {
     if (const int met = first_failure(inside, reads); met != 0) {
-      hear(s, failure(met).kind);                                    // K4, K5
+      hear(s, failure(met).kind, failure(met).says, met);            // K4, K5
       if (inside != nullptr) doom(*inside, met, failure(met).says);  // C4
       claim(inside, writes, met, failure(met).open);                 // K1, K2
       answer = {Answer::What::skipped, ErrorKind::skipped, met, ""};
@@ -255,7 +273,7 @@ Answer Model::close(std::unique_ptr<Scope> scope, bool clean, ErrorKind kind,
   if (cause != 0) set_cause(scope->provisional, cause);
   if (inside != nullptr) doom(*inside, scope->writes.empty() ? cause : scope->provisional, says);
   exit(*scope, false);
-  hear(scope->stream, kind);
+  hear(scope->stream, kind, says, cause);
   return {kind == ErrorKind::exception ? Answer::What::thrown : Answer::What::failed, kind, 0,
           says};
 }

@@ -303,7 +303,7 @@ class Model {
 
   /// Null when it was skipped, with the answer.
   std::unique_ptr<Scope> open(int s, const Spans& reads, const Spans& writes, bool looks,
-                              Answer& answer);
+                              Answer& answer, bool counts = false);
   Answer close(std::unique_ptr<Scope> scope, bool clean, ErrorKind kind, const std::string& says,
                int cause);
   void reuses(int s, const Span& span);
@@ -331,6 +331,8 @@ class Model {
   void begin_pass(Window& window);
   /// Puts back what the pass read and then wrote.
   void end_pass(int s);
+  /// What went wrong first in the last pass, if anything did.
+  [[nodiscard]] const std::optional<Answer>& pass_failed() const { return pass_failed_; }
   /// The bytes that putting back waits for.
   [[nodiscard]] Spans saved() const;
 
@@ -351,11 +353,12 @@ class Model {
   friend struct Walk;
   int mint(ErrorKind kind, std::string says);
   void set_cause(int number, int cause);
-  void hear(int s, ErrorKind kind) { heard_.push_back({s, kind}); }
+  void hear(int s, ErrorKind kind, const std::string& says, int failure = 0);
   std::vector<Scope*>& scopes(int s, Window* window) {
     return window != nullptr ? window->scopes : on(s).scopes;
   }
-  int first_failure(Window* window, const Spans& reads, int beneath = 0);
+  int first_failure(Window* window, const Spans& reads, int beneath = 0,
+                    const std::set<At>& states = {});
   void claim(Window* window, const Spans& writes, int failure, bool passed_on);
   void enter(Scope& scope);
   void exit(Scope& scope, bool clean);
@@ -363,6 +366,12 @@ class Model {
   Answer fail(int s, const Spans& writes, ErrorKind kind, const std::string& says);
   void doom(Window& window, int failure, const std::string& says);
   void about_to_run(int s, const Work& work);
+  // What the warm-up that runs hears of every scope that runs now (C20).
+  void pass_reads(const Spans& reads);
+  /// With `counts`, the newest work is what is about to write, and is issued already.
+  void pass_writes(const Spans& writes, bool counts = false);
+  /// Whether a window that records has recorded a write of some of these.
+  [[nodiscard]] bool recorded_write(const Spans& reads) const;
   void late(int s, const Queued& failed, ErrorKind kind, const std::string& says);
   /// Whether work may be issued as far as order goes; from then on it counts as issued (E11).
   bool in_order(int s, const Spans& reads, const Spans& writes);
@@ -396,6 +405,8 @@ class Model {
   Window* pass_ = nullptr;
   std::set<At> pass_read_, pass_written_;
   std::map<At, int> pass_saved_;
+  std::map<At, int> pass_marks_;       // that it looks beneath
+  std::optional<Answer> pass_failed_;  // the first that went wrong
 };
 
 }  // namespace refrain::model

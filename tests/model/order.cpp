@@ -287,7 +287,7 @@ void Model::late(int s, const Queued& failed, ErrorKind kind, const std::string&
     byte.passed_on = false;
   }
   if (on(s).unsynced == 0) on(s).unsynced = number;
-  hear(s, kind);
+  hear(s, kind, says, number);
 }
 
 }  // namespace refrain::model

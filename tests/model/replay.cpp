@@ -167,18 +167,29 @@ Answer Model::bind(Instance& instance, const std::string& name, const Span& span
 Answer Model::replay(int s, const std::shared_ptr<Instance>& instance, bool look) {
   if (capturing(s) != nullptr) return refused(ErrorKind::refused_in_window);
   if (Answer complete = this->complete(*instance); !complete.ok()) return complete;
+  if (recorded_write(instance->reads)) {  // C9
+    return fail(s, instance->fresh, ErrorKind::unordered, "");
+  }
   if (!in_order(s, instance->reads, instance->writes)) {  // E11
     return fail(s, instance->fresh, ErrorKind::unordered, "");
   }
   if (look) {  // P2
     const int beneath = instance->recording ? instance->recording->mark : 0;
-    if (const int met = first_failure(nullptr, instance->reads, beneath); met != 0) {
+    std::set<At> states;
+    for (const auto& [region, byte] : instance->graph->reads) {
+      const auto at = static_cast<std::size_t>(region);
+      if (instance->graph->regions[at].role != Role::state) continue;
+      states.insert({instance->memory[at], instance->offset[at] + byte});
+    }
+    if (const int met = first_failure(nullptr, instance->reads, beneath, states); met != 0) {
+      pass_writes(instance->fresh, on(s).worker);
       skipped(s);
-      hear(s, failure(met).kind);
+      hear(s, failure(met).kind, failure(met).says, met);
       claim(nullptr, instance->fresh, met, failure(met).open);
       return {Answer::What::skipped, ErrorKind::skipped, met, ""};
     }
   }
+  pass_reads(instance->reads);
   Work work;
   if (look) work.reads = instance->reads;
   work.writes = instance->writes;

@@ -186,6 +186,7 @@ bool LiveSession::warm_up(const Op& op, std::size_t from, std::size_t to) {
     if (passes != 0) {
       model_.end_pass(on->model);
       if (modelled->first_uses == 0) wrong("another pass for nothing");
+      if (model_.pass_failed()) wrong("another pass after one that went wrong");
     }
     ++passes;
     model_.begin_pass(*modelled);
@@ -207,6 +208,8 @@ bool LiveSession::warm_up(const Op& op, std::size_t from, std::size_t to) {
   Answer expected;
   if (passes != 0 && op.m == static_cast<int>(Ending::error)) {
     expected = {Answer::What::failed, ErrorKind::kernel_failed, 0, "the body of a warm-up"};
+  } else if (passes != 0 && model_.pass_failed()) {
+    expected = *model_.pass_failed();  // C20
   } else if (modelled->first_uses != 0 || passes == 0) {
     expected = refused(ErrorKind::needs_warm_up);
     if (passes != op.n) wrong("the number of passes");

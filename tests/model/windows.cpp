@@ -128,7 +128,7 @@ std::shared_ptr<Recording> Model::seal(Window& window, bool allow_empty,
   }
   for (const auto& [stream, ran] : window.warm_up) {  // C15
     const std::size_t recorded = window.recorded[stream];
-    if ((stream == window.origin || recorded != 0) && recorded < ran.size()) doom(window, 0, "");
+    if (recorded < ran.size()) doom(window, 0, "");
   }
   auto graph = std::make_shared<Graph>();
   const auto build = [&]() -> std::optional<ErrorKind> {
@@ -188,8 +188,7 @@ std::shared_ptr<Recording> Model::seal(Window& window, bool allow_empty,
       const bool read = std::any_of(graph->reads.begin(), graph->reads.end(), [&](const At& at) {
         return at.first == static_cast<int>(region);
       });
-      Shape& shape = graph->regions[region];
-      if (shape.role == Role::scratch && read) shape.role = Role::none;
+      if (graph->regions[region].role == Role::scratch && read) return ErrorKind::invalid_argument;
     }
     for (std::size_t later = 0; later < window.nodes.size(); ++later) {  // C13
       for (std::size_t earlier = 0; earlier < later; ++earlier) {
@@ -263,27 +262,46 @@ void Model::run_checks(Window& window, int s, const std::string& name) {
 }
 
 void Model::about_to_run(int s, const Work& work) {
-  Window* const mine = window(s);
-  if (mine != nullptr && mine != pass_) return run_checks(*mine, s, work.name);
+  if (Window* const mine = window(s)) {
+    run_checks(*mine, s, work.name);
+  } else if (pass_ != nullptr) {
+    pass_->warm_up[s].push_back(work.name);
+  }
+}
+
+bool Model::recorded_write(const Spans& reads) const {
+  bool met = false;
+  for (const auto& window : windows_) {
+    if (!window->capturing()) continue;
+    each_byte(reads, [&](const At& where) {
+      const auto found = window->bytes.find(where);
+      met = met || (found != window->bytes.end() && found->second.present);
+    });
+  }
+  return met;
+}
+
+void Model::pass_reads(const Spans& reads) {
   if (pass_ == nullptr) return;
-  pass_->warm_up[s].push_back(work.name);
-  for (const Span& span : work.reads) {
-    for (std::uint64_t byte = span.begin; byte < span.end; ++byte) {
-      if (!pass_written_.contains({span.buffer, byte})) pass_read_.insert({span.buffer, byte});
+  each_byte(reads, [&](const At& where) {
+    if (pass_written_.contains(where) || !at(where.first).alive()) return;
+    pass_read_.insert(where);
+    Byte& byte = at(where.first).bytes[where.second];
+    if (byte.mark != 0) pass_marks_[where] = std::exchange(byte.mark, 0);  // C18
+  });
+}
+
+void Model::pass_writes(const Spans& writes, bool counts) {
+  if (pass_ == nullptr) return;
+  each_byte(writes, [&](const At& where) {
+    if (!at(where.first).alive()) return;
+    const Byte& now = at(where.first).bytes[where.second];
+    if (pass_read_.contains(where) && !pass_written_.contains(where)) {
+      host_waited({{where.first, where.second, where.second + 1}}, false, counts);
+      if (now.met() == 0) pass_saved_[where] = now.value;
     }
-  }
-  for (const Span& span : work.writes) {
-    for (std::uint64_t byte = span.begin; byte < span.end; ++byte) {
-      const At where{span.buffer, byte};
-      const Byte& now = at(span.buffer).bytes[byte];
-      if (pass_read_.contains(where) && !pass_written_.contains(where)) {
-        const bool counts = on(s).worker && !work.at_once;  // it is issued already
-        host_waited({{span.buffer, byte, byte + 1}}, false, counts);
-        if (now.met() == 0) pass_saved_[where] = now.value;
-      }
-      pass_written_.insert(where);
-    }
-  }
+    pass_written_.insert(where);
+  });
 }
 
 void Model::begin_pass(Window& window) {
@@ -294,6 +312,8 @@ void Model::begin_pass(Window& window) {
   pass_read_.clear();
   pass_written_.clear();
   pass_saved_.clear();
+  pass_marks_.clear();
+  pass_failed_.reset();
 }
 
 Spans Model::saved() const {
@@ -318,6 +338,11 @@ void Model::end_pass(int s) {
       return {};
     };
     static_cast<void>(issue(s, std::move(work)));
+  }
+  for (const auto& [where, mark] : pass_marks_) {
+    if (!at(where.first).alive()) continue;
+    Byte& byte = at(where.first).bytes[where.second];
+    if (byte.mark == 0) byte.mark = mark;
   }
 }
 

@@ -10,12 +10,19 @@ namespace refrain::model {
 Answer Model::issue(int s, Work work) {
   Window* const inside = capturing(s);
   const Spans unrun = work.unrun.value_or(work.writes);
-  if (!work.at_once && !work.asked && !in_order(s, work.reads, work.writes)) {  // E11
+  const bool asks = !work.at_once && !work.asked;
+  if (asks && inside == nullptr && recorded_write(work.reads)) {  // C9
+    if (work.name != "copy") pass_reads(work.reads);
+    return fail(s, unrun, ErrorKind::unordered, "");
+  }
+  if (asks && !in_order(s, work.reads, work.writes)) {  // E11
+    if (work.name != "copy") pass_reads(work.reads);
     return fail(s, unrun, ErrorKind::unordered, "no event and no sync puts one after the other");
   }
   if (work.heard) about_to_run(s, work);
   Answer answer;
-  const std::unique_ptr<Scope> opened = open(s, work.reads, work.writes, work.looks, answer);
+  const std::unique_ptr<Scope> opened =
+      open(s, work.reads, work.writes, work.looks, answer, on(s).worker && !work.at_once);
   if (opened == nullptr) {
     skipped(s);
     return answer;
@@ -52,7 +59,7 @@ Answer Model::issue(int s, Work work) {
   failure(scope.provisional).kind = kind;
   failure(scope.provisional).says = ran.says;
   exit(scope, false);
-  hear(s, kind);
+  hear(s, kind, ran.says);
   return {thrown ? Answer::What::thrown : Answer::What::failed, kind, 0, ran.says};
 }
 
@@ -103,6 +110,8 @@ Answer Model::launch(int s, KernelKind kernel, std::uint32_t tag, const Spans& v
   if (refuse) {
     if (capturing(s) != nullptr) {
       static_cast<void>(first_failure(capturing(s), work.reads));
+    } else {
+      pass_reads(work.reads);
     }
     return fail(s, work.writes, *refuse, "");
   }
@@ -129,7 +138,9 @@ Answer Model::launch_extent(int s, KernelKind kernel, std::uint32_t tag, const S
   if (unsound) {
     return fail(s, writes, *unsound, "");
   }
+  if (recorded_write({extent})) return fail(s, writes, ErrorKind::unordered, "");
   host_waited({extent}, false);
+  pass_reads({extent});
   Answer answer;
   if (!carried(extent).empty()) {
     open(s, {extent}, writes, true, answer);

@@ -237,6 +237,21 @@ TEST_CASE("C15: a recording that left its warm-up is told as docs/errors.md show
   is_shown(Decoder::refusal(window));
 }
 
+TEST_CASE("C15: a fork that was forgotten is told as docs/errors.md shows") {
+  Decoder it;
+  const Buffer<float> hidden = it.written("hidden");
+  const Buffer<float> logits = it.written("logits");
+  Stream side = it.device.stream().value();
+  const auto body = [&] {
+    it.stream.fill(hidden, 1, at(32));
+    side.fill(logits, 1, at(33));
+  };
+  OpenWindow window = it.stream.prepare(body, 8, at(30)).value();
+  REQUIRE(window.begin().ok());
+  body();
+  is_shown(Decoder::refusal(window));
+}
+
 /// A decoder's step, recorded.
 struct Decoded : Decoder {
   const Buffer<float> samples = written("samples", Role::input);

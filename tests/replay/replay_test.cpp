@@ -438,29 +438,6 @@ TEST_CASE("C18, P2: a recording's own replay looks beneath its mark, and clears 
   CHECK(base.device.live_failures() == 0);
 }
 
-TEST_CASE("P2: what is refused is the replay of a recording whose state another one wrote") {
-  CounterDevice base;
-  auto stream = base.device.stream().value();
-  const auto total = base.device.buffer<float>("total", kCount, Role::state).value();
-  const auto one = base.device.buffer<float>("one", kCount, Role::input).value();
-  stream.write(one, all(1));
-  const auto record = [&] {
-    auto window = stream.record().value();
-    stream.launch(*base.accumulate, grid(kCount), one, total);
-    return window.seal().value();
-  };
-  const Recording first = record();
-  const Recording second = record();  // decision 0002: recording over a mark is fine
-  auto step = instance(first).value();
-  auto refused = step.replay(stream);
-  REQUIRE(refused.skipped());
-  CHECK(base.device.story(refused.failure()).find("has not been replayed") != std::string::npos);
-  auto other = instance(second).value();
-  REQUIRE(other.replay(stream).executed_cleanly());
-  REQUIRE(step.replay(stream).executed_cleanly());
-  CHECK(stream.read(total).value()[0] == 2.0F);
-}
-
 TEST_CASE("C14: a recording keeps what it uses, and has one instance on its memory at a time") {
   CounterDevice base;
   auto stream = base.device.stream().value();
@@ -619,21 +596,6 @@ TEST_CASE("a plan is refused by name for a missing kernel and for one with other
   REQUIRE(!changed.ok());
   CHECK(changed.error().kind() == ErrorKind::kernel_signature);
   CHECK(changed.error().text().find("in_out f32*") != std::string::npos);
-}
-
-TEST_CASE("P2: scratch that is read before it is written is no scratch, whoever said so") {
-  CounterDevice base;
-  auto stream = base.device.stream().value();
-  const auto x = base.device.buffer<float>("tmp", kCount, Role::scratch).value();
-  const auto y = base.device.buffer<float>("y", kCount, Role::output).value();
-  auto window = stream.record().value();
-  stream.copy(y, x);
-  const auto recording = window.seal().value();
-  CHECK(recording.graph().not_portable().size() == 1);
-  auto step = Plan::prepare(base.device, recording.graph()).value().instance().value();
-  auto refused = step.replay(stream);
-  REQUIRE(refused.failed());
-  CHECK(refused.error().kind() == ErrorKind::unbound);
 }
 
 TEST_CASE("M5: an input that was made as a state has no start and counts as unwritten") {

@@ -322,6 +322,10 @@ class Trial {
     int carried = met != 0 ? met : opened.model.provisional;
     if (opened.model.poisoned != 0) carried = opened.model.poisoned;
     each(opened.model.writes, in_window, [&](ModelByte& byte, const ModelBuffer&, std::uint64_t) {
+      if (!in_window && byte.mark != 0 && failure(carried).kind == ErrorKind::not_replayed) {
+        byte.mark = carried;  // C18: a mark is no failure of what lies under one
+        return;
+      }
       byte.failure = carried;
       byte.mark = 0;
       byte.passed_on = met != 0 && failure(met).open;

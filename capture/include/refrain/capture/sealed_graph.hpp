@@ -52,9 +52,9 @@ class SealedGraph {
   /// bounds; a region without bytes or with a name twice; a start of the wrong size; a constant
   /// without bytes or written; a block or a set of arguments that is not its kernel's; a copy
   /// between sizes or onto itself; a pattern that does not fit; a host function without a body; an
-  /// order of nodes that effects do not ask for. Deriving the order can take steps, and memory with
-  /// them, that grow with the square of the nodes; past `most_steps` it is given up (`file_limit`),
-  /// which is for parts that nobody trusts.
+  /// order of nodes that effects do not ask for; scratch that is read before it is written.
+  /// Deriving the order can take steps, and memory with them, that grow with the square of the
+  /// nodes; past `most_steps` it is given up (`file_limit`), which is for parts that nobody trusts.
   static Result<SealedGraph> make(GraphParts parts, std::uint64_t most_steps = 0xFFFFFFFFU);
 
   [[nodiscard]] const std::string& name() const noexcept { return body_->parts.name; }

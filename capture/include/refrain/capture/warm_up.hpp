@@ -1,6 +1,7 @@
 // What a window's warm-up ran. A recording that does something else than the run before it records
 // something that nobody has tried, so it is told at the first difference (C15). Each stream is
-// compared with itself: a stream that never joins the window is nobody's business here (C9).
+// compared with itself. One that the warm-up heard and that never joins the window is a fork that
+// was forgotten: the graph lacks its work.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,7 @@ class WarmUp {
   struct Work {
     StreamId stream;
     KernelId kernel;
+    std::uint32_t version = 0;  ///< Of a kernel; other work has none.
     Where where;
   };
 
@@ -36,8 +38,7 @@ class WarmUp {
 
   /// The window records this now. Answers a sentence when the warm-up ran something else here.
   std::optional<std::string> differs(const Work& work);
-  /// Nothing more is recorded. Answers a sentence when, on the origin or a stream that has
-  /// recorded, the warm-up went on.
+  /// Nothing more is recorded. Answers a sentence when the warm-up went on, on whatever stream.
   [[nodiscard]] std::optional<std::string> ended_early() const;
 
  private:

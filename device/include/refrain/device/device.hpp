@@ -86,6 +86,10 @@ class DeviceCore final : public OpenWindows {
   /// With the last one goes what was held back meanwhile (C19).
   void settled() noexcept override;
 
+  /// A window of this thread that records has recorded a write of some of `reads`: they are not yet
+  /// what its graph will make of them. Answers a sentence that says so.
+  [[nodiscard]] std::optional<std::string> recorded_write(std::span<const BufferBinding> reads);
+
   /// Destroys `thing`: now, or, while any window is open, when the last of them has closed (C19).
   /// (A window that opens while it is destroyed does not wait for that.)
   void destroy(std::unique_ptr<Held> thing) noexcept;
@@ -116,7 +120,8 @@ class DeviceCore final : public OpenWindows {
   Result<void> first_use_now(const std::string& what);
   /// What waits longest, unless a window is open.
   [[nodiscard]] std::unique_ptr<Held> next_held() noexcept;
-  void follow(LateClaim& late, std::span<const FailureTable::Open> open, std::uint64_t order);
+  void follow(LateClaim& late, std::span<const FailureTable::Open> open, std::uint64_t order,
+              const Error& error);
 
   std::shared_ptr<Backend> backend_;
   DeviceOptions options_;
@@ -127,6 +132,7 @@ class DeviceCore final : public OpenWindows {
   Mutex mutex_;
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<Window*> windows_ REFRAIN_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> open_windows_{0};  // how many those are
   std::set<std::pair<std::string, std::uint32_t>> loaded_ REFRAIN_GUARDED_BY(mutex_);
   HeldList held_ REFRAIN_GUARDED_BY(mutex_);  // last: what it destroys uses the others
 };

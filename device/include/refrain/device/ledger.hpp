@@ -21,6 +21,7 @@
 namespace refrain {
 
 class DeviceCore;
+class WarmUpPass;
 
 /// Safe to share.
 class Ledger final : public Completion, public std::enable_shared_from_this<Ledger> {
@@ -55,6 +56,8 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
   void wait_for(std::span<const BufferBinding> bindings, bool readers, std::uint64_t given);
   /// Waits until everything entered so far has ended.
   void wait_for_all();
+  /// From now on `pass` is told what fails, or is held back, of work that is entered; or nobody is.
+  void tells(WarmUpPass* pass) noexcept;
   /// The first failure since this was last asked, as `sync` answers it.
   [[nodiscard]] std::optional<Error> take_failure() noexcept;
 
@@ -70,6 +73,7 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
 
   Result<Ticket> enter_now(OpenScope& scope, Work work) REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] Entry* find(Ticket ticket) noexcept REFRAIN_REQUIRES(mutex_);
+  void tell_pass(Ticket ticket, const Error& error) noexcept REFRAIN_REQUIRES(mutex_);
 
   DeviceCore& device_;
   StreamId stream_;
@@ -79,6 +83,8 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
   Ticket last_ REFRAIN_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ REFRAIN_GUARDED_BY(mutex_);
   std::optional<CallsForbidden> running_;  // E6: for the thread that runs the work
+  WarmUpPass* pass_ REFRAIN_GUARDED_BY(mutex_) = nullptr;
+  Ticket of_pass_ REFRAIN_GUARDED_BY(mutex_) = 0;  // the first of which it is told
 };
 
 }  // namespace refrain

@@ -29,6 +29,7 @@
 #include "refrain/device/recording.hpp"
 #include "refrain/device/remarks.hpp"
 #include "refrain/device/stream_core.hpp"
+#include "refrain/device/warm_up_pass.hpp"
 #include "refrain/scope/execute_scope.hpp"
 #include "refrain/scope/failure_view.hpp"
 
@@ -260,9 +261,11 @@ class Stream {
   /// Opens a window that does not record yet: work runs for real until `OpenWindow::begin` (C5).
   Result<OpenWindow> prepare(Where where = Where::here());
   /// The same after warming up: runs `body`, for real, until one pass does no first-use work (C20)
-  /// and puts back, after each, the bytes that it read and then wrote. What `begin` and the same
-  /// body record then must be the work of the last pass (C15). Refuses, with the window ended:
-  /// `needs_warm_up` naming what never settled in `most_passes`, or the error of `body`.
+  /// and puts back, after each, the bytes that it read and then wrote, by whatever work of this
+  /// thread. What `begin` and the same body record then must be the work of the last pass, on every
+  /// stream that it used (C15). Waits for that work. Refuses, with the window ended:
+  /// `needs_warm_up` naming what never settled in `most_passes`, the error of `body`, that of work
+  /// in it which failed or was skipped, or `wrong_state` in the body of another warm-up.
   template <class Body>
   requires(std::is_invocable_v<Body&>) Result<OpenWindow> prepare(Body&& body,
                                                                   std::uint32_t most_passes = 8,
@@ -307,10 +310,12 @@ class Stream {
   /// Runs an executable as the body of `scope`, which is open. Refused in a window (C12). What a
   /// node throws comes out as `NodeThrew`.
   Result<void> run(Executable& executable, OpenScope& scope, WorkTerms terms);
-  /// The first failure among the inputs of a replay; a mark that is `beneath` is looked under (P2).
-  /// They carried nothing when they were last `seen` so, if at all (P5).
-  [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads, FailureId beneath,
-                                            FailureTable::Version seen) noexcept;
+  /// The first failure among the inputs of a replay (P2). A mark that is `beneath` is looked under,
+  /// and any on `states`, which are some of `reads`, in their order (C18). They carried nothing
+  /// when they were last `seen` so, if at all (P5).
+  [[nodiscard]] FoundFailure inputs_failure(std::span<const BufferBinding> reads,
+                                            std::span<const BufferBinding> states,
+                                            FailureId beneath, FailureTable::Version seen) noexcept;
   /// Refuses with "`call` is refused in a window" while one is open (C12).
   [[nodiscard]] Result<void> outside_window(const char* call) const;
 
@@ -333,6 +338,7 @@ class Stream {
 
  private:
   friend class Device;
+  friend class WarmUpPass;
   explicit Stream(std::shared_ptr<StreamCore> core) noexcept : core_(std::move(core)) {}
 
   /// Refuses `call` where the program's code may not make it (E6).
@@ -367,6 +373,8 @@ class Stream {
                       std::span<const StagedArgument> arguments);
   /// Fails work that writes `destination` and no more.
   void fail_one(KernelId kernel, const BufferBinding& destination, const Error& error, Where where);
+  /// Refuses work that runs now and reads what a window of this thread has recorded a write of.
+  Result<void> after_recorded(KernelId kernel, std::span<const BufferBinding> reads, Where where);
   template <class Issue>
   Result<void> hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue);
   /// Work whose body is the error (R2).
@@ -392,8 +400,9 @@ class Stream {
   void put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   void put_back_now(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   Result<void> may_use_first(const std::string& what);
-  /// Before a scope opens: tells the window, and saves what a warm-up must put back.
-  void about_to_run(KernelId kernel, std::span<const BufferBinding> reads,
+  /// Before the scope of a kernel, copy, fill, write or host work: tells the window, which compares
+  /// what it records with its warm-up (C15). Only kernels have a `version`.
+  void about_to_run(KernelId kernel, std::uint32_t version, std::span<const BufferBinding> reads,
                     std::span<const BufferBinding> writes, Where where);
   Result<void> wait_in_window(const Event& event, Where where);
   /// The window that is open, or null.
@@ -417,12 +426,30 @@ class Stream::Claims : public FailureView {
         stream_(stream),
         records_(recording != nullptr) {}
 
+  // C20: all work of the thread goes through these, so a warm-up hears of all of it.
+  FoundFailure read_failure(std::span<const BufferBinding> reads) noexcept {
+    if (WarmUpPass* const pass = warming_up()) pass->about_to_read(*stream_.core_, reads);
+    return FailureView::read_failure(reads);
+  }
+  void enter_write(OpenScope& scope) noexcept {
+    if (WarmUpPass* const pass = warming_up()) pass->about_to_run(*stream_.core_, scope);
+    FailureView::enter_write(scope);
+  }
+  void propagate(const FoundFailure& found, const Skip& skip,
+                 std::span<const BufferBinding> writes) noexcept {
+    if (WarmUpPass* const pass = warming_up()) pass->about_to_write(*stream_.core_, writes);
+    FailureView::propagate(found, skip, writes);
+  }
   void exit_write(OpenScope& scope, const Error* error) noexcept {
     FailureView::exit_write(scope, error);
     if (records_) stream_.end_window_if_left();
   }
 
  private:
+  [[nodiscard]] WarmUpPass* warming_up() const noexcept {
+    return records_ ? nullptr : WarmUpPass::hearing(*stream_.core_->device);
+  }
+
   Stream& stream_;
   bool records_;
 };

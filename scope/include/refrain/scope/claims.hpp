@@ -63,6 +63,7 @@ struct FailureRecord : boost::intrusive::list_base_hook<> {
   std::uint64_t references = 0;
   Error error{ErrorKind::torn_down};
   FailureRecord* cause = nullptr;  ///< What the work met inside its body, when that is known.
+  bool mark = false;               ///< Whether it is "recorded, not replayed" (C18).
   bool causes = false;             ///< Whether another failure may name this one as its cause.
   bool provisional = false;        ///< Whether its scope is still open.
   bool counts = false;             ///< Whether somebody should read of it before it goes.

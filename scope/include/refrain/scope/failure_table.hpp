@@ -219,6 +219,12 @@ class FailureTable {
     if (!inside(show) && (all_clean() || still_bare(seen) || bare(reads))) return {};
     return look_at(show, reads, beneath);
   }
+  /// The same for a replay, of which `states` are some of the `reads`, in their order: any mark on
+  /// those is looked under (C18).
+  FoundFailure read_for_replay(ScopeShow& show, std::span<const BufferBinding> reads,
+                               std::span<const BufferBinding> states, FailureId beneath) noexcept {
+    return look_at(show, reads, beneath, states);
+  }
   void enter_write(ScopeShow& show, OpenScope& scope) noexcept {
     scope.show = &show;
     if (inside(show) && enter_inside(show, scope)) return;
@@ -230,6 +236,8 @@ class FailureTable {
     if (clean && !following && !short_.load(std::memory_order_relaxed)) return;
     enter_looking(show, scope, clean && !following);
   }
+  /// Work was skipped: `writes` carry what was found (K1). A mark is no failure of theirs, so where
+  /// they lie under one already, it takes that one's place and what is beneath stays (C18).
   void propagate(const FoundFailure& found, const Skip& skip,
                  std::span<const BufferBinding> writes) noexcept;
   void exit_write(ScopeShow& show, OpenScope& scope, const Error* error) noexcept {
@@ -306,6 +314,7 @@ class FailureTable {
 
  private:
   friend class FoundFailure;
+  friend class LiftedMarks;
   friend class Overlay;
 
   /// Holds the mutex for a block in which failures may go. After it, tells the listener of those
@@ -337,8 +346,8 @@ class FailureTable {
 
   /// Whether nothing on the device carries anything.
   [[nodiscard]] bool all_clean() const noexcept { return records_.live() == 0; }
-  FoundFailure look_at(ScopeShow& show, std::span<const BufferBinding> reads,
-                       FailureId beneath) noexcept;
+  FoundFailure look_at(ScopeShow& show, std::span<const BufferBinding> reads, FailureId beneath,
+                       std::span<const BufferBinding> states = {}) noexcept;
   /// Whether work of that stream may be inside of a scope.
   [[nodiscard]] static bool inside(const ScopeShow& show) noexcept {
     return (ScopeShow::bits(RunningBody::innermost_) |
@@ -361,6 +370,9 @@ class FailureTable {
   [[nodiscard]] Slot* slot(BufferId buffer) const noexcept;
   void put(Slot& target, ByteRange range, Claim claim) noexcept REFRAIN_REQUIRES(mutex_);
   void erase(Slot& target, ByteRange range) noexcept REFRAIN_REQUIRES(mutex_);
+  /// The first stretch of `range` that carries one thing, which may be nothing, and that.
+  [[nodiscard]] static std::pair<ByteRange, Claim> first_stretch(const Slot& target,
+                                                                 ByteRange range) noexcept;
   [[nodiscard]] bool bare(std::span<const BufferBinding> bindings) const noexcept;
   /// What `buffer` is called, as `name_of`.
   [[nodiscard]] const std::string* name(BufferId buffer) const noexcept REFRAIN_REQUIRES(mutex_);

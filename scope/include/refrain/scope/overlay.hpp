@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Overlay {
   /// Takes the memory that a scope needs which is opened next. Without this before, the scope takes
   /// it, and a process that has none left ends there.
   void make_room(std::span<const BufferBinding> reads, std::span<const BufferBinding> writes);
+  /// The first bytes among `reads` that the window wrote, or was going to write.
+  [[nodiscard]] std::optional<BufferBinding> written(std::span<const BufferBinding> reads) const;
 
   // The four of a FailureStore.
   FoundFailure read_failure(std::span<const BufferBinding> reads) noexcept;

@@ -1,22 +1,20 @@
 // The bytes that a warm-up pass reads and then writes, as they were, so that a pass which runs for
-// real advances no state (C20). Private to device/.
+// real advances no state (C20).
 #pragma once
 
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "refrain/base/byte_range.hpp"
-#include "refrain/base/error.hpp"
 #include "refrain/base/ids.hpp"
 #include "refrain/scope/claims.hpp"
 
 namespace refrain {
 
-/// For one thread.
+/// For one thread and one pass.
 class Preserved {
  public:
   struct Saved {
@@ -24,20 +22,15 @@ class Preserved {
     std::vector<std::byte> bytes;
   };
 
-  /// Before work that reads and writes: the ranges that must be saved now, each once a pass. They
-  /// are counted as saved.
-  std::vector<BufferBinding> about_to_run(std::span<const BufferBinding> reads,
-                                          std::span<const BufferBinding> writes);
+  /// Before work that reads: what of that this pass has not written, and so came from before it.
+  std::vector<BufferBinding> about_to_read(std::span<const BufferBinding> reads);
+  /// Before work that writes, after what that reads was told: the ranges that must be saved now,
+  /// each once a pass. They are counted as saved.
+  std::vector<BufferBinding> about_to_write(std::span<const BufferBinding> writes);
   void save(const BufferBinding& where, std::vector<std::byte> bytes) {
     saved_.push_back({where, std::move(bytes)});
   }
-  /// Some bytes could not be saved; the first reason is kept.
-  void could_not_save(Error error) {
-    if (!unsaved_) unsaved_ = std::move(error);
-  }
-  [[nodiscard]] const std::optional<Error>& unsaved() const noexcept { return unsaved_; }
-  /// What was saved, and from here on a new pass.
-  std::vector<Saved> take();
+  [[nodiscard]] std::span<const Saved> saved() const noexcept { return saved_; }
 
  private:
   struct History {
@@ -47,7 +40,6 @@ class Preserved {
   };
   std::map<BufferId, History> histories_;
   std::vector<Saved> saved_;
-  std::optional<Error> unsaved_;
 };
 
 }  // namespace refrain
