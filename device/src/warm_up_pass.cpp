@@ -94,7 +94,9 @@ void WarmUpPass::save(StreamCore& on, const BufferBinding& part) {
     if (got.ok()) {
       preserved_.save({part.buffer, good}, std::move(bytes));
     } else {
-      failed(on.show.stream(), got.error().with_context("A state may have advanced."));
+      const Lock lock(mutex_);
+      if (failed_) continue;
+      failed_ = got.error().with_context("While warming up: a state may have advanced.");
     }
   }
 }

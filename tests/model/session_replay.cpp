@@ -104,7 +104,8 @@ Spans LiveSession::all_of(const Instance& instance) {
 bool LiveSession::replay(const Op& op) {
   OneStream* const on = stream(op.s);
   OneInstance* const of = find(instances_, op.a);
-  if (on == nullptr || of == nullptr || warming_) return false;
+  if (on == nullptr || of == nullptr) return false;
+  if (warming_ && !of->model->listed) return false;  // it would make memory
   const bool look = op.n == 0;
   if (foreign(on->model, all_of(*of->model), all_of(*of->model))) return false;
   if (of->model->listed) {
@@ -132,7 +133,7 @@ bool LiveSession::replay(const Op& op) {
 bool LiveSession::reset(const Op& op) {
   OneStream* const on = stream(op.s);
   OneInstance* const of = find(instances_, op.a);
-  if (on == nullptr || of == nullptr || warming_) return false;
+  if (on == nullptr || of == nullptr) return false;
   Spans states;
   for (std::size_t at = 0; at < of->model->memory.size(); ++at) {
     if (of->model->graph->regions[at].role != Role::state) continue;
