@@ -344,6 +344,7 @@ void Model::end_pass(int s) {
     Byte& byte = at(where.first).bytes[where.second];
     if (byte.mark == 0) byte.mark = mark;
   }
+  pass_marks_.clear();
 }
 
 }  // namespace refrain::model
