@@ -4,7 +4,7 @@ namespace refrain {
 
 void LiftedMarks::lift(std::span<const BufferBinding> bytes) {
   const FailureTable::Hold hold(table_);
-  table_.top_up();
+  table_.keep_room();
   for (const BufferBinding& binding : bytes) {
     FailureTable::Slot* const target = table_.slot(binding.buffer);
     if (target == nullptr) continue;
@@ -22,13 +22,13 @@ void LiftedMarks::lift(std::span<const BufferBinding> bytes) {
       }
     }
   }
-  table_.top_up();
+  table_.keep_room();
 }
 
 void LiftedMarks::lay_again() noexcept {
   if (lifted_.empty()) return;
   const FailureTable::Hold hold(table_);
-  table_.top_up();
+  table_.keep_room();
   for (const Lifted& each : lifted_) {
     FailureTable::Slot* const target = table_.slot(each.bytes.buffer);
     for (ByteRange rest = each.bytes.range; target != nullptr && !rest.empty();) {
@@ -41,7 +41,7 @@ void LiftedMarks::lay_again() noexcept {
     table_.records_.release(each.mark);
   }
   lifted_.clear();
-  table_.top_up();
+  table_.keep_room();
 }
 
 }  // namespace refrain
