@@ -132,6 +132,12 @@ std::optional<Error> Order::race(const Access& work, const TouchedBytes& bytes, 
   return found;
 }
 
+std::optional<Error> Order::ask(const Access& work, const TouchedBytes& bytes) {
+  const Lock lock(mutex_);
+  const Line* const line = find(work.stream);
+  return after_everything(line) ? std::nullopt : race(work, bytes, line);
+}
+
 std::optional<Error> Order::issue(const Access& work,
                                   const std::shared_ptr<const TouchedBytes>& bytes) {
   const Lock lock(mutex_);

@@ -2,13 +2,11 @@
 #include "arguments.hpp"
 #include "refrain/base/text.hpp"
 #include "refrain/device/stream.hpp"
-#include "refrain/device/stream_core.hpp"
 
 namespace refrain {
 
 Result<WriteSet> Stream::may_claim(KernelId kernel, std::span<const Bytes> writes, Where where) {
   REFRAIN_TRY(may("open a scope"));
-  const IssuingCall call(*core_);  // its parts are handed over by calls of their own
   CheckedArguments checked(write_set());
   std::size_t at = 0;
   for (const Bytes& each : writes) {
@@ -18,7 +16,17 @@ Result<WriteSet> Stream::may_claim(KernelId kernel, std::span<const Bytes> write
              std::to_string(at) + " of " + std::to_string(writes.size()) + ".";
     });
   }
-  if (std::optional<Error> why = refused(kernel, checked, where)) return *std::move(why);
+  Order& order = core_->device->order();
+  if (!checked.refused && !order.trivial() && core_->device->checks() && capturing() == nullptr) {
+    // E11: only its parts count as issued, and they may be on other streams (E9).
+    const std::span<const BufferBinding> all = checked.writes.bindings();
+    checked.refused =
+        order.ask(Access{id(), 0, kernel, where}, TouchedBytes{{}, {all.begin(), all.end()}, {}});
+  }
+  if (checked.refused) {
+    refuse_launch(kernel, {}, std::move(checked.writes), *checked.refused, where);
+    return *std::move(checked.refused);
+  }
   about_to_run(kernel, 0, {}, checked.writes.bindings(), where);
   return std::move(checked.writes);
 }

@@ -96,4 +96,16 @@ TEST_CASE("E11: a scope of the program's own that conflicts with unordered work 
   CHECK(outcome.error().kind() == ErrorKind::unordered);
 }
 
+TEST_CASE("E11, E9: parts of a scope of the program's own may be on other streams than it") {
+  Rig rig(StreamKind::worker);
+  Stream other = rig.another();
+  const Buffer<float> x = rig.floats("x", 1);
+  const auto outcome = rig.stream.scope("block", {x}, [&](Stream&) -> Result<void> {
+    REFRAIN_TRY(other.launch(*rig.make, grid(4), x.view(0, 2), 0U).into_result());
+    return other.sync();
+  });
+  CHECK(outcome.executed_cleanly());
+  CHECK(other.launch(*rig.make, grid(4), x.view(2, 2), 0U).executed_cleanly());
+}
+
 }  // namespace refrain

@@ -54,6 +54,8 @@ class Order {
   /// as they matter; lists that come again, as those of a replay do, cost nothing to keep.
   [[nodiscard]] std::optional<Error> issue(const Access& work,
                                            const std::shared_ptr<const TouchedBytes>& bytes);
+  /// The refusal of `issue`, for a scope around work that counts by itself.
+  [[nodiscard]] std::optional<Error> ask(const Access& work, const TouchedBytes& bytes);
   /// The call that issued the newest work of `stream` is over: the device has the work, or never
   /// will. Before that nobody can wait for it, so no wait of another thread ends it.
   void handed_over(StreamId stream) noexcept;
