@@ -1,11 +1,30 @@
 // Work of several parts: what it may claim, before its scope opens.
 #include "arguments.hpp"
+#include "issuing.hpp"
 #include "refrain/base/text.hpp"
 #include "refrain/device/stream.hpp"
 
 namespace refrain {
 
-Result<WriteSet> Stream::may_claim(KernelId kernel, std::span<const Bytes> writes, Where where) {
+Result<WriteSet> Stream::may_claim(std::string_view name, KernelId& kernel,
+                                   std::span<const Bytes> writes, Where where) {
+  return issuing(
+      [&] {
+        kernel = intern_kernel_name(name);
+        return may_claim_now(kernel, writes, where);
+      },
+      [&](const Error& thrown) {
+        WriteSet all = write_set();
+        for (const Bytes& each : writes) {
+          const Result<const Allocation*> to = core_->device->resolve(each.binding());
+          if (to.ok() && writable(**to).ok()) all.add(each.binding());
+        }
+        fail_work(intern_kernel_name(name), std::move(all), thrown, where);
+      });
+}
+
+Result<WriteSet> Stream::may_claim_now(KernelId kernel, std::span<const Bytes> writes,
+                                       Where where) {
   REFRAIN_TRY(may("open a scope"));
   CheckedArguments checked(write_set());
   std::size_t at = 0;

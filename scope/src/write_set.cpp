@@ -7,8 +7,9 @@ namespace refrain {
 WriteSetPool::~WriteSetPool() { table_.unreserve(reserved_); }
 
 WriteSetPool::Storage* WriteSetPool::make() {
-  all_.push_back(std::make_unique<Storage>());
-  grown(all_.back()->bindings.capacity());
+  auto made = std::make_unique<Storage>();
+  grown(made->bindings.capacity());
+  all_.push_back(std::move(made));
   return all_.back().get();
 }
 
@@ -19,8 +20,8 @@ std::size_t WriteSetPool::idle() const noexcept {
 }
 
 void WriteSetPool::grown(std::size_t added) {
-  reserved_ += added;
   table_.reserve(added);
+  reserved_ += added;
 }
 
 }  // namespace refrain

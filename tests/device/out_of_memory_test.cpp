@@ -55,6 +55,11 @@ const std::vector<Step>& works() {
          on.host<In<float>, Out<float>>(
              "h", [](std::span<const float> x, std::span<float> y) { y[0] = x[0]; }, w.x, w.y);
        }},
+      {"scope",
+       [](World& w, Stream& on) {
+         on.scope("a scope", {w.y},
+                  [&](Stream& inside) { return inside.fill(w.y, 2).into_result(); });
+       }},
       {"failed_write", [](World& w, Stream& on) { on.failed_write(w.y, w.error); }, true},
       {"failed_launch",
        [](World& w, Stream& on) { on.failed_launch<Map>("map", grid(4), w.error, w.x, w.y, 0U); },

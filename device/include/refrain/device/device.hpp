@@ -176,7 +176,8 @@ class Device {
   /// time that is refused while a window of this thread records, which it dooms (C20).
   template <class K>
   Result<K> kernel(std::string_view name, std::uint32_t version = 1) const {
-    Result<LoadedKernel> loaded = load(K::signature(name, version));
+    KernelSignature signature = core_->wanted([&] { return K::signature(name, version); });
+    Result<LoadedKernel> loaded = load(std::move(signature));
     if (!loaded.ok()) return std::move(loaded).error();
     return K(*std::move(loaded));
   }

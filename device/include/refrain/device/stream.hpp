@@ -391,8 +391,11 @@ class Stream {
   /// Why work may not be issued: its arguments, or its order (E11). Claims what it was to write.
   [[nodiscard]] std::optional<Error> refused(KernelId kernel, CheckedArguments& checked,
                                              Where where);
-  /// What a scope of the caller's own claims; or why it may not, which claims the rest of it.
-  Result<WriteSet> may_claim(KernelId kernel, std::span<const Bytes> writes, Where where);
+  /// What a scope of the caller's own claims; or why it may not, which claims the rest of it. Tells
+  /// in `kernel` what `name` is.
+  Result<WriteSet> may_claim(std::string_view name, KernelId& kernel, std::span<const Bytes> writes,
+                             Where where);
+  Result<WriteSet> may_claim_now(KernelId kernel, std::span<const Bytes> writes, Where where);
   [[nodiscard]] Result<void> readable(const BufferBinding& source) const;
   void pin(Window& window, const Allocation& allocation);
   Result<OpenWindow> warm_up(const std::function<Result<void>()>& body, std::uint32_t most_passes,
@@ -487,8 +490,9 @@ class OpenWindow {
 template <class Body>
 auto Stream::scope(std::string_view name, std::initializer_list<Bytes> writes, Body&& body,
                    Where where) -> ScopedOutcome<detail::BodyValue<Body, Stream>> {
-  const KernelId kernel = intern_kernel_name(name);
-  Result<WriteSet> claimed = may_claim(kernel, std::span(writes.begin(), writes.size()), where);
+  KernelId kernel;
+  Result<WriteSet> claimed =
+      may_claim(name, kernel, std::span(writes.begin(), writes.size()), where);
   if (!claimed.ok()) return std::move(claimed).error();
   return ExecuteScope<Stream>::over(*this, kernel, *std::move(claimed), where)
       .execute(std::forward<Body>(body));
