@@ -37,7 +37,7 @@ void WarmUpPass::about_to_read(StreamCore& on, std::span<const BufferBinding> re
     hear(on);
     lifted_.lift(preserved_.about_to_read(reads));  // C18
   } catch (...) {
-    failed(on.show.stream(), Error::thrown(std::current_exception()));
+    lacks(Error::thrown(std::current_exception()));
   }
 }
 
@@ -57,7 +57,7 @@ void WarmUpPass::about_to_run(StreamCore& on, const OpenScope& scope) noexcept {
       about_to_read(on, states);
     }
   } catch (...) {
-    failed(on.show.stream(), Error::thrown(std::current_exception()));
+    lacks(Error::thrown(std::current_exception()));
   }
   about_to_write(on, scope.writes);
 }
@@ -67,7 +67,7 @@ void WarmUpPass::about_to_write(StreamCore& on, std::span<const BufferBinding> w
     hear(on);
     for (const BufferBinding& part : preserved_.about_to_write(writes)) save(on, part);
   } catch (...) {
-    failed(on.show.stream(), Error::thrown(std::current_exception()));
+    lacks(Error::thrown(std::current_exception()));
   }
 }
 
@@ -94,20 +94,29 @@ void WarmUpPass::save(StreamCore& on, const BufferBinding& part) {
     if (got.ok()) {
       preserved_.save({part.buffer, good}, std::move(bytes));
     } else {
-      const Lock lock(mutex_);
-      if (failed_) continue;
-      failed_ = got.error().with_context("While warming up: a state may have advanced.");
+      lacks(got.error());
     }
   }
 }
 
 void WarmUpPass::failed(StreamId stream, const Error& error) noexcept {
+  keep(error, [&] {
+    return "While warming up: work on stream " + std::to_string(stream.number) +
+           " did not end cleanly.";
+  });
+}
+
+void WarmUpPass::lacks(const Error& error) noexcept {
+  keep(error, [] { return std::string("While warming up: a state may have advanced."); });
+}
+
+template <class Context>
+void WarmUpPass::keep(const Error& error, Context&& context) noexcept {
   const Lock lock(mutex_);
   if (failed_) return;
   failed_ = error;
   try {
-    failed_ = error.with_context("While warming up: work on stream " +
-                                 std::to_string(stream.number) + " did not end cleanly.");
+    failed_ = error.with_context(context());
   } catch (...) {  // without that line
   }
 }

@@ -24,6 +24,10 @@ class TwoNodes {
         state(device.buffer<float>("state", 4, Role::state).value()),
         y(device.buffer<float>("y", 4, Role::output).value()) {
     step = record(on_recording);
+    const auto x = device.buffer<float>("x", 4, Role::output).value();
+    OpenWindow window = stream.record().value();
+    stream.fill(x, 1.0F);
+    spare = std::make_unique<Instance>(instance(window.seal().value()).value());
     stream.fill(state, 0.0F);
     REQUIRE(stream.sync().ok());
   }
@@ -58,6 +62,7 @@ class TwoNodes {
   host::Device device{DeviceOptions{
       .on_failure = [this](StreamId, const Error&) { alive_when_heard = !seconds.expired(); }}};
   std::function<Result<void>()> first = [] { return Result<void>(); };
+  std::unique_ptr<Instance> spare;  // of another graph
   std::unique_ptr<Instance> step;
   Stream stream;
   Buffer<float> state;
@@ -69,14 +74,7 @@ const std::vector<std::pair<const char*, std::function<void(TwoNodes&)>>>& ways_
   static const std::vector<std::pair<const char*, std::function<void(TwoNodes&)>>> all{
       {"destroyed", [](TwoNodes& it) { it.step.reset(); }},
       {"moved and destroyed", [](TwoNodes& it) { const Instance gone = std::move(*it.step); }},
-      {"another in its place",
-       [](TwoNodes& it) {
-         const auto x = it.device.buffer<float>("x", 4, Role::output).value();
-         Stream other = it.device.stream().value();
-         OpenWindow window = other.record().value();
-         other.fill(x, 1.0F);
-         *it.step = instance(window.seal().value()).value();
-       }},
+      {"another in its place", [](TwoNodes& it) { *it.step = std::move(*it.spare); }},
   };
   return all;
 }

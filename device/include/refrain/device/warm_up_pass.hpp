@@ -52,6 +52,10 @@ class WarmUpPass {
  private:
   void save(StreamCore& on, const BufferBinding& part);
   void hear(StreamCore& on);
+  /// The pass could not save what it must put back.
+  void lacks(const Error& error) noexcept;
+  template <class Context>
+  void keep(const Error& error, Context&& context) noexcept;
 
   Stream& stream_;
   const DeviceCore& device_;
