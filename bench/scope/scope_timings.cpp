@@ -189,7 +189,7 @@ class ReplayScope {
   void call() {
     Stream& stream = crowd_.stream(0);
     if (!table().still_bare(seen_bare_)) seen_bare_ = table().seen_bare(reads_, writes_);
-    if (stream.inputs_failure(reads_, FailureId{}, seen_bare_)) return;
+    if (stream.inputs_failure(reads_, {}, FailureId{}, seen_bare_)) return;
     const std::span<const BufferBinding> unrun = writes_;
     Scope::over(stream, crowd_.name(), WriteSet::borrowed(writes_), Where::here(),
                 ReplayTerms{reads_, &unrun, seen_bare_})
