@@ -197,8 +197,9 @@ FailureId Overlay::refuse(const Error& error, Where where, bool told) noexcept {
     }
     return false;
   };
-  for (auto& [buffer, entry] : entries_) {
-    FailureTable::Slot* const target = table_.slot(buffer);
+  for (auto& known : entries_) {
+    Entry& entry = known.second;
+    FailureTable::Slot* const target = table_.slot(known.first);
     if (target == nullptr) continue;
     entry.read_first.each_missing(kAllBytes, [&](ByteRange fresh) {
       entry.claims.any(fresh,

@@ -142,9 +142,9 @@ class World {
       const WriteSetPool& pool = stream->core().pool;
       CHECK(pool.idle() == pool.total());
     }
-    for (auto& [name, buffer] : buffers_) {
-      CAPTURE(name);
-      const std::optional<Error> carried = device.check(buffer);
+    for (const auto& known : buffers_) {
+      CAPTURE(known.first);
+      const std::optional<Error> carried = device.check(known.second);
       if (carried)
         CHECK_MESSAGE((hurt_ && (left_early(*carried) || rooted(*carried))), carried->text());
     }

@@ -94,12 +94,12 @@ void on_each(Case&& each) {
 
 TEST_CASE("P6: a kernel lets go of the instance that runs it, and the replay goes on") {
   on_each([](StreamKind kind, bool on_recording) {
-    for (const auto& [how, goes] : ways_to_go()) {
-      CAPTURE(how);
+    for (const auto& way : ways_to_go()) {
+      CAPTURE(way.first);
       TwoNodes it(kind, on_recording);
       bool alive = false;
       const auto seconds = it.seconds;
-      it.first = [&, go = goes]() -> Result<void> {
+      it.first = [&, go = way.second]() -> Result<void> {
         go(it);
         alive = !seconds.expired();
         return {};
