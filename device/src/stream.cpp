@@ -553,7 +553,9 @@ void Stream::fail_bytes(const BufferBinding& destination, const Error& error, Wh
   issuing(
       [&] {
         const std::array written{destination};
-        if (capturing() == nullptr) core_->device->wait_for(written, true);
+        const Result<const Allocation*> to = core_->device->resolve(destination);
+        const bool claims = to.ok() && writable(**to).ok();
+        if (claims && capturing() == nullptr) core_->device->wait_for(written, true);
         fail_one(write_name(), destination, error, where);
       },
       [&](const Error& thrown) { fail_one(write_name(), destination, thrown, where); });
