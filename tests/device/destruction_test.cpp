@@ -324,10 +324,7 @@ TEST_CASE(
     "C19: a worker stream that goes in somebody's window is not waited for, and its work runs") {
   Watched on;
   Gate gate;
-  on.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  on.control.does[1] = waits(gate);
   on.control.does[2] = fails("it broke late");
   const auto make = on.device->kernel<Make>("make").value();
   const auto map = on.device->kernel<Map>("map").value();
@@ -462,10 +459,7 @@ TEST_CASE("C19: the last handles of a device may go while a window is open") {
   std::optional<Watched> on(std::in_place);
   const auto backend = on->backend;
   Gate gate;
-  on->control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  on->control.does[1] = waits(gate);
   std::optional<Stream> stream(on->stream());
   std::optional<OpenWindow> window(stream->record().value());
   {

@@ -299,10 +299,7 @@ TEST_CASE("events: one is reached when all work before it has ended") {
   Rig rig(StreamKind::worker);
   const Buffer<float> x = rig.floats("x", 1);
   Gate gate;
-  rig.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  rig.control.does[1] = waits(gate);
   rig.stream.launch(*rig.make, grid(4), x, 1U);
   const Event event = rig.stream.record_event().value();
   CHECK_FALSE(event.reached().value());

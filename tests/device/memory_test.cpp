@@ -350,10 +350,7 @@ ON_BOTH_KINDS("M7: a read of several failures names each once, and clears nothin
 TEST_CASE("M8: check answers without waiting and takes nothing") {
   Rig rig(StreamKind::worker);
   Gate gate;
-  rig.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  rig.control.does[1] = waits(gate);
   const Buffer<float> x = rig.bad("x", "x never came");
   const Buffer<float> y = rig.floats("y", 1);
   rig.stream.launch(*rig.make, grid(4), y, 1U);

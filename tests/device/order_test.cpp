@@ -241,10 +241,7 @@ TEST_CASE("E11: a stream that is gone has ended, also while the handle of its wi
 TEST_CASE("E11: without checks nothing is refused") {
   Gate gate;
   Rig rig(StreamKind::worker, false);
-  rig.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  rig.control.does[1] = waits(gate);
   Stream other = rig.another();
   const Buffer<float> x = rig.floats("x", 1);
   const Buffer<float> y = rig.floats("y", 1);

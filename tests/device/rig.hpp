@@ -114,6 +114,13 @@ inline std::function<Result<void>()> fails(std::string message) {
 inline std::function<Result<void>()> throws(std::string message) {
   return [message]() -> Result<void> { throw std::runtime_error(message); };
 }
+/// Waits, for as long as that is closed.
+inline std::function<Result<void>()> waits(Gate& gate) {
+  return [&gate]() -> Result<void> {
+    gate.wait();
+    return {};
+  };
+}
 
 struct Heard {
   StreamId stream;

@@ -17,10 +17,7 @@ TEST_CASE("device sync: waits for the work of every stream, in any thread") {
   const Buffer<float> x = rig.floats("x", 0);
   const Buffer<float> y = rig.floats("y", 0);
   Gate gate;
-  rig.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  rig.control.does[1] = waits(gate);
   Stream other = rig.another();
   rig.stream.launch(*rig.make, grid(4), x, 1U);
   other.launch(*rig.make, grid(4), y, 1U);
@@ -68,10 +65,7 @@ TEST_CASE("E11: while another thread is in a device sync, what still runs has no
   const Buffer<float> x = rig.floats("x", 0);
   const Buffer<float> y = rig.floats("y", 0);
   Gate gate;
-  rig.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  rig.control.does[1] = waits(gate);
   Stream second = rig.another();
   Stream third = rig.another();
   // The one that waits has been given nothing since. Whichever comes first on the device.
@@ -134,10 +128,7 @@ TEST_CASE("E11, C20: what a warm-up saves before its work runs does not end that
   const Buffer<float> y = rig.floats("y", 0);
   const Buffer<float> z = rig.floats("z", 0);
   Gate gate;
-  rig.control.does[1] = [&]() -> Result<void> {
-    gate.wait();
-    return {};
-  };
+  rig.control.does[1] = waits(gate);
   Stream other = rig.another();
   Result<OpenWindow> window = rig.stream.prepare([&] {
     rig.stream.launch(*rig.update, grid(4), y, 1U);

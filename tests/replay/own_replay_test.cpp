@@ -55,7 +55,17 @@ class TwoNodes {
     return made;
   }
 
+  /// `first` destroys the instance, and ends as `end` does.
+  void lets_go(std::function<Result<void>()> end) {
+    first = [this, end = std::move(end)]() -> Result<void> {
+      step.reset();
+      alive = !seconds.expired();
+      return end();
+    };
+  }
+
   std::weak_ptr<int> seconds;
+  bool alive = false;  // when the node that let go of it went on
   /// Whether the instance was there when the listener heard of its failure, if it has. That is
   /// after the last node, and before the call is back.
   std::optional<bool> alive_when_heard;
@@ -117,18 +127,14 @@ TEST_CASE("P6: a kernel lets go of the instance that runs it, and the replay goe
 TEST_CASE("P6: a kernel lets go of the instance that runs it and fails, and that is told") {
   on_each([](StreamKind kind, bool on_recording) {
     TwoNodes it(kind, on_recording);
-    bool alive = false;
-    const auto seconds = it.seconds;
-    it.first = [&]() -> Result<void> {
-      it.step.reset();
-      alive = !seconds.expired();
+    it.lets_go([]() -> Result<void> {
       return Error(ErrorKind::kernel_failed, "The first one gives up.");
-    };
+    });
     static_cast<void>(it.step->replay(it.stream));
     CHECK_FALSE(it.stream.sync().ok() == (kind == StreamKind::worker));
-    CHECK(alive);
+    CHECK(it.alive);
     CHECK(it.alive_when_heard == true);
-    CHECK(seconds.expired());
+    CHECK(it.seconds.expired());
     const auto read = it.stream.read(it.y);
     REQUIRE_FALSE(read.ok());
     CHECK(read.error().text().find("The first one gives up.") != std::string::npos);
@@ -139,13 +145,7 @@ TEST_CASE("P6: a kernel lets go of the instance that runs it and fails, and that
 TEST_CASE("P6, E4: a kernel lets go of the instance that runs it and throws, and that is told") {
   on_each([](StreamKind kind, bool on_recording) {
     TwoNodes it(kind, on_recording);
-    bool alive = false;
-    const auto seconds = it.seconds;
-    it.first = [&]() -> Result<void> {
-      it.step.reset();
-      alive = !seconds.expired();
-      throw std::runtime_error("The first one is on fire.");
-    };
+    it.lets_go([]() -> Result<void> { throw std::runtime_error("The first one is on fire."); });
     bool thrown = false;
     try {
       static_cast<void>(it.step->replay(it.stream));
@@ -154,9 +154,9 @@ TEST_CASE("P6, E4: a kernel lets go of the instance that runs it and throws, and
     }
     CHECK(thrown == (kind == StreamKind::inline_));
     static_cast<void>(it.stream.sync());
-    CHECK(alive);
+    CHECK(it.alive);
     CHECK(it.alive_when_heard == true);
-    CHECK(seconds.expired());
+    CHECK(it.seconds.expired());
     const auto carried = it.device.check(it.y);
     REQUIRE(carried.has_value());
     CHECK(carried->exception() != nullptr);
