@@ -267,9 +267,7 @@ void Stream::fail_work(KernelId kernel, WriteSet writes, const Error& error, Whe
 
 void Stream::refuse_launch(KernelId kernel, std::span<const BufferBinding> reads, WriteSet writes,
                            const Error& error, Where where) {
-  if (Window* const window = capturing()) {
-    window->overlay().make_room(reads, writes.bindings());
-  }
+  if (Window* const window = capturing()) window->overlay().make_room(reads, {});
   // State that it would have read first stays what it was, should its window refuse (C11), or its
   // warm-up end (C20).
   static_cast<void>(write_streams().read_failure(reads));

@@ -618,8 +618,7 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
     OpenScope* scope = ScopeShow::scope(show->current_.load(std::memory_order_seq_cst));
     for (; scope != nullptr; scope = scope->under) open.push_back({scope, show->stream_});
   }
-  // Innermost first. Those of one stream are in that order already, but for what they are inside
-  // of.
+  // Innermost first, across streams.
   std::stable_sort(open.begin(), open.end(),
                    [](const Open& a, const Open& b) { return depth(*a.scope) > depth(*b.scope); });
   LateClaim late(record.id);
