@@ -144,40 +144,55 @@ void DeviceCore::follow(LateClaim& late, std::span<const FailureTable::Open> ope
   const Lock lock(mutex_);
   for (const auto& ledger : ledgers_) ledger->mutex_.lock();
   const Error told = error.with_failure(late.failure());
+  // What came later, in the order in which it was issued. A scope that is open counts from its
+  // opening, so before whatever was issued in it, which it did not read; others come last.
   struct Later {
+    std::uint64_t order;
+    const FailureTable::Open* open;  // or, when it is null, an entry
     Ledger::Entry* entry;
     Ledger* ledger;
   };
   std::vector<Later> later;
+  for (const FailureTable::Open& each : open) {
+    const std::uint64_t issued = each.scope->issued_from;
+    later.push_back({issued != 0 ? issued : ~std::uint64_t{0}, &each, nullptr, nullptr});
+  }
   for (const auto& ledger : ledgers_) {
     for (Ledger::Entry& entry : ledger->entries_) {
       if (entry.order == order) ledger->tell_pass(entry.ticket, told);
-      if (entry.order > order) later.push_back({&entry, ledger.get()});
+      if (entry.order > order) later.push_back({entry.order, nullptr, &entry, ledger.get()});
     }
   }
-  std::sort(later.begin(), later.end(),
-            [](const Later& a, const Later& b) { return a.entry->order < b.entry->order; });
-  for (const Later& each : later) {
-    const Ledger::Work& work = each.entry->work;
-    const Skip skip{work.kernel, each.ledger->stream_, work.where, {}, {}, 0};
+  std::stable_sort(later.begin(), later.end(),
+                   [](const Later& a, const Later& b) { return a.order < b.order; });
+  const auto follow_entry = [&](Ledger::Entry& entry,
+                                Ledger& ledger) REFRAIN_NO_THREAD_SAFETY_ANALYSIS {
+    const Ledger::Work& work = entry.work;
+    const Skip skip{work.kernel, ledger.stream_, work.where, {}, {}, 0};
     // What has ended already did not wait for this work, so it counts as a writer only, and so does
     // what nothing holds back.
     const std::span<const BufferBinding> reads =
-        each.entry->ended || !work.held_back ? std::span<const BufferBinding>{} : work.bytes->reads;
+        entry.ended || !work.held_back ? std::span<const BufferBinding>{} : work.bytes->reads;
     if (late.passes_on(skip, reads, work.bytes->writes, work.bytes->unrun_writes)) {
-      each.entry->poisoned = true;
-      each.ledger->tell_pass(each.entry->ticket, told);
+      entry.poisoned = true;
+      ledger.tell_pass(entry.ticket, told);
     }
-  }
-  for (const FailureTable::Open& each : open) {
-    OpenScope& scope = *each.scope;
+  };
+  const auto follow_scope = [&](OpenScope& scope, StreamId stream) {
     const bool around = scope.issued_from != 0 && scope.issued_from <= order;
-    const Skip skip{scope.kernel, each.stream, scope.where, {}, {}, 0};
+    const Skip skip{scope.kernel, stream, scope.where, {}, {}, 0};
     if (around) {
       late.overrules(scope);
     } else if (late.passes_on(skip, scope.reads, scope.writes, scope.unrun_writes())) {
       scope.poisoned.store(late.failure().number, std::memory_order_relaxed);
       late.overrules(scope);
+    }
+  };
+  for (const Later& each : later) {
+    if (each.open != nullptr) {
+      follow_scope(*each.open->scope, each.open->stream);
+    } else {
+      follow_entry(*each.entry, *each.ledger);
     }
   }
   for (const auto& ledger : ledgers_) ledger->mutex_.unlock();

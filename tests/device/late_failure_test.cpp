@@ -365,4 +365,27 @@ TEST_CASE("E11: a host write waits for the work that uses its bytes, on whicheve
   }
 }
 
+TEST_CASE("E10: a scope is not hurt by what work inside it makes of bytes that it has read") {
+  Late late;
+  Rig& rig = late.rig;
+  const Buffer<float> x = rig.floats("x", 1);
+  const Buffer<float> read = rig.floats("read", 1);
+  const Buffer<float> y = rig.floats("y", 1);
+  CHECK(rig.stream.launch(*rig.make, grid(4), x, 1U).executed_cleanly());
+  const std::array reads{read.view().binding()};
+  WriteSet writes = rig.stream.write_set();
+  writes.add(y.view().binding());
+  const auto outcome = ExecuteScope<Stream>::launching(rig.stream, intern_kernel_name("outer"),
+                                                       reads, std::move(writes), Where::here())
+                           .execute([&](Stream& stream) -> Result<void> {
+                             CHECK(stream.copy(read, x).executed_cleanly());  // issued
+                             late.gate.open();
+                             static_cast<void>(stream.sync());
+                             return {};
+                           });
+  CHECK(outcome.executed_cleanly());
+  CHECK(rig.carried(read).message() == "it broke late");
+  CHECK(rig.clean(y));
+}
+
 }  // namespace refrain
