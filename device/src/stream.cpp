@@ -340,6 +340,8 @@ ScopedOutcome<void> Stream::launch_extent_now(const LoadedKernel& kernel,
     return std::move(sound).error();
   }
   const std::uint64_t address = (*allocation)->address() + extent.range.begin;
+  // M4: what it waits for may own it, and last.
+  const std::shared_ptr<const Allocation> kept = (*allocation)->shared();
   core_->device->wait_for(reads, false);
   if (write_streams().read_failure(reads)) {
     // The outputs carry what the extent carries, as those of any launch that lacks an input.
@@ -516,11 +518,13 @@ ScopedOutcome<void> Stream::write_now(const BufferBinding& destination,
   }
   if (bytes.empty()) return ScopedOutcome<void>::executed();
 
+  // M4: what it waits for may own it, and last.
+  const std::shared_ptr<const Allocation> kept = (*to)->shared();
+  const std::uint64_t address = (*to)->address() + destination.range.begin;
   if (capturing() == nullptr) {
     const std::array written{destination};
     core_->device->wait_for(written, true);  // E11
   }
-  const std::uint64_t address = (*to)->address() + destination.range.begin;
   about_to_run(write_name(), 0, {}, writes.bindings(), where);
   auto scope = ExecuteScope<Stream>::over(*this, write_name(), std::move(writes), where);
   return std::move(scope).execute([&](Stream&) -> Result<void> {
@@ -591,6 +595,8 @@ Result<void> Stream::read_bytes(const BufferBinding& source, std::span<std::byte
   }
   const std::array reads{source};
   const std::uint64_t address = (*from)->address() + source.range.begin;
+  // M4: what it waits for may own it, and last.
+  const std::shared_ptr<const Allocation> kept = (*from)->shared();
   core_->device->wait_for(reads, false);
   // O6: also when no failure lives, since work that another thread runs right now shows no more
   // than its scope.
@@ -740,6 +746,8 @@ void Stream::put_back_now(const BufferBinding& part, std::span<const std::byte> 
   const Result<const Allocation*> memory = core_->device->resolve(part);
   if (!memory.ok()) return;  // freed by the pass
   const std::uint64_t address = (*memory)->address() + part.range.begin;
+  // M4: what it waits for may own it, and last.
+  const std::shared_ptr<const Allocation> kept = (*memory)->shared();
   core_->device->wait_for(std::span(&part, 1), true);
   WriteSet writes = write_set();
   writes.add(part);

@@ -79,18 +79,21 @@ void WarmUpPass::hear(StreamCore& on) {
 
 void WarmUpPass::save(StreamCore& on, const BufferBinding& part) {
   const MemoryInUse in_use(*on.device);
-  on.device->wait_for(std::span(&part, 1), false);
   const Result<const Allocation*> memory = on.device->resolve(part);
+  if (!memory.ok()) return;
+  // M4: what it waits for may own it, and last.
+  const std::shared_ptr<const Allocation> kept = (*memory)->shared();
+  const std::uint64_t address = (*memory)->address();
+  on.device->wait_for(std::span(&part, 1), false);
   BufferBinding rest = part;
-  while (memory.ok() && !rest.range.empty()) {
+  while (!rest.range.empty()) {
     // What carries a failure is not run over, and putting it back would heal it.
     const FoundFailure bad = on.device->table().read_failure(on.show, std::span(&rest, 1));
     const ByteRange good{rest.range.begin, bad ? bad.needed().range.begin : rest.range.end};
     rest.range.begin = bad ? bad.needed().range.end : rest.range.end;
     if (good.empty()) continue;
     std::vector<std::byte> bytes(good.size());
-    const Result<void> got =
-        on.device->backend().read(*on.backend, bytes, (*memory)->address() + good.begin);
+    const Result<void> got = on.device->backend().read(*on.backend, bytes, address + good.begin);
     if (got.ok()) {
       preserved_.save({part.buffer, good}, std::move(bytes));
     } else {

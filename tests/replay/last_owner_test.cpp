@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -205,6 +206,45 @@ TEST_CASE("P6: an instance that goes inside its own replay goes when that has en
   stream.write(own, std::vector<float>(4, 7));
   CHECK(going->replay(stream).executed_cleanly());
   CHECK(device.check(own)->kind() == ErrorKind::stale_buffer);
+}
+
+TEST_CASE("M4: who waits for work that owns a buffer last reads what the work has left there") {
+  host::Device device;
+  Stream worker = device.stream(StreamKind::worker).value();
+  Stream caller = device.stream().value();
+  for (const bool replayed : {false, true}) {
+    CAPTURE(replayed);
+    std::atomic<bool> open{false};
+    auto owned =
+        std::make_shared<Buffer<float>>(device.buffer<float>("owned", 4, Role::output).value());
+    const View<float> view = owned->view();
+    auto body = [owned, &open](std::span<float> all) {
+      while (!open) std::this_thread::yield();
+      for (float& each : all) each = 7;
+    };
+    owned.reset();
+    if (replayed) {
+      OpenWindow window = caller.record().value();
+      caller.host<Out<float>>("fill", std::move(body), view);
+      const Recording recording = window.seal().value();
+      std::optional<Instance> step(instance(recording).value());
+      static_cast<void>(step->replay(worker));
+    } else {
+      worker.host<Out<float>>("fill", std::move(body), view);
+    }
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      open = true;
+    });
+    const Result<std::vector<float>> got = caller.read(view);
+    if (got.ok()) {
+      CHECK(*got == std::vector<float>(4, 7));
+    } else {
+      CHECK(got.error().kind() == ErrorKind::stale_buffer);
+    }
+    opener.join();
+    static_cast<void>(worker.sync());
+  }
 }
 
 }  // namespace refrain
