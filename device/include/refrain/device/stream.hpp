@@ -325,7 +325,7 @@ class Stream {
   class Claims;
   [[nodiscard]] Claims write_streams() noexcept;
   /// The window that records this stream's work, or null (C5).
-  [[nodiscard]] Window* capturing() noexcept {
+  [[nodiscard, gnu::always_inline]] Window* capturing() noexcept {
     Window* const open = window();
     return open != nullptr && open->capturing() ? open : nullptr;
   }

@@ -78,25 +78,29 @@ using BodyValue = typename ValueOf<std::remove_cvref_t<std::invoke_result_t<Body
 }  // namespace detail
 
 /// One scope. Made only by `over` and `launching`; neither copied nor moved; spent by `execute`.
+/// What every launch passes through is inlined and the rest is kept out of its way: a write set
+/// handed through a call costs as much as the rest of a scope that ends cleanly.
 template <WriteScoped Server>
 class [[nodiscard]] ExecuteScope {
  public:
   /// Around work that reads no device memory, or whose reads somebody has just looked at. Always
   /// enters (O2).
-  static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes, Where where,
-                           const ReplayTerms& terms = {}) {
+  [[gnu::always_inline]] static ExecuteScope over(Server& server, KernelId kernel, WriteSet writes,
+                                                  Where where, const ReplayTerms& terms = {}) {
     return ExecuteScope(server, kernel, terms, std::move(writes), where);
   }
 
   /// Around work that reads device memory. Skips when one of `reads` carries a failure. `reads`
   /// outlive the scope.
-  static ExecuteScope launching(Server& server, KernelId kernel,
-                                std::span<const BufferBinding> reads, WriteSet writes,
-                                Where where) {
+  [[gnu::always_inline]] static ExecuteScope launching(Server& server, KernelId kernel,
+                                                       std::span<const BufferBinding> reads,
+                                                       WriteSet writes, Where where) {
     // O3: looked at before anything is claimed, or work in place would meet its own claim.
     const FoundFailure found = server.write_streams().read_failure(reads);
-    return found ? ExecuteScope(server, kernel, found, reads, std::move(writes), where)
-                 : ExecuteScope(server, kernel, ReplayTerms{reads}, std::move(writes), where);
+    if (found) [[unlikely]] {
+      return ExecuteScope(server, kernel, found, reads, std::move(writes), where);
+    }
+    return ExecuteScope(server, kernel, ReplayTerms{reads}, std::move(writes), where);
   }
 
   ExecuteScope(const ExecuteScope&) = delete;
@@ -163,8 +167,9 @@ class [[nodiscard]] ExecuteScope {
   }
 
   /// Skips.
-  ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found,
-               std::span<const BufferBinding> reads, WriteSet writes, Where where)
+  [[gnu::noinline,
+    gnu::cold]] ExecuteScope(Server& server, KernelId kernel, const FoundFailure& found,
+                             std::span<const BufferBinding> reads, WriteSet writes, Where where)
       : server_(server), writes_(std::move(writes)) {
     describe(kernel, reads, where);
     // K4: the listener, the window, then the data; here, so also for a scope that never executes.
@@ -197,7 +202,7 @@ class [[nodiscard]] ExecuteScope {
     server_.write_streams().exit_write(scope_, nullptr);  // E1
   }
 
-  void settle(const Error& error) noexcept {
+  [[gnu::noinline, gnu::cold]] void settle(const Error& error) noexcept {
     entered_ = false;
     if (auto* const window = server_.capturing()) window->fail(scope_, error);  // C3
     server_.write_streams().exit_write(scope_, &error);
