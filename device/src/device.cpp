@@ -47,7 +47,9 @@ DeviceCore::DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options)
                const CallsForbidden forbidden(*this, {ForbiddenPlace::Kind::on_unread});  // E6
                options_.on_unread(failure);
              })
-                                         : UnreadListener()) {}
+                                         : UnreadListener()) {
+  backend_->on_lost([this] { hear_of_ends(); });
+}
 
 void DeviceCore::heard(StreamId stream, const Error& error) const noexcept {
   if (!options_.on_failure) return;
@@ -121,16 +123,19 @@ void DeviceCore::detach(const Ledger& ledger) noexcept {
   std::erase_if(ledgers_, [&](const auto& each) { return each.get() == &ledger; });
 }
 
+std::vector<std::shared_ptr<Ledger>> DeviceCore::all_ledgers() {
+  const Lock lock(mutex_);
+  return ledgers_;
+}
+
+void DeviceCore::hear_of_ends() noexcept {
+  for (const auto& ledger : all_ledgers()) ledger->settle(0);
+}
+
 void DeviceCore::wait_for(std::span<const BufferBinding> bindings, bool readers) {
   // Before the ledgers are listed: whatever stream it holds is among them, or has ended.
   const Order::Clock point = order_.point(bindings, readers);
-  std::vector<std::shared_ptr<Ledger>> ledgers;
-  {
-    const Lock lock(mutex_);
-    if (ledgers_.empty()) return;
-    ledgers = ledgers_;
-  }
-  for (const auto& ledger : ledgers) {
+  for (const auto& ledger : all_ledgers()) {
     const auto given = point.find(ledger->stream());
     ledger->wait_for(bindings, readers, given != point.end() ? given->second : 0);
   }

@@ -29,7 +29,7 @@ Result<bool> Event::reached() const {
   REFRAIN_TRY(outside("asked for"));
   Result<bool> reached = core_->backend().reached(*event_);
   if (!reached.ok()) core_->refused_by_device(reached.error());  // C17
-  if (reached.ok() && *reached) core_->order().ended(before_);   // E11
+  if (reached.ok() && *reached) passed();
   return reached;
 }
 
@@ -38,8 +38,13 @@ Result<void> Event::wait() const {
   REFRAIN_TRY(CallsForbidden::look(*core_, "An event", "be waited for by the host"));
   Result<void> waited = core_->backend().wait_on_host(*event_);
   if (!waited.ok()) core_->refused_by_device(waited.error());  // C17
-  if (waited.ok()) core_->order().ended(before_);              // E11
+  if (waited.ok()) passed();
   return waited;
+}
+
+void Event::passed() const {
+  core_->hear_of_ends();          // E10
+  core_->order().ended(before_);  // E11
 }
 
 }  // namespace refrain

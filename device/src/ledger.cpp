@@ -1,6 +1,8 @@
 #include "refrain/device/ledger.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <thread>
 #include <utility>
 
 #include "refrain/device/device.hpp"
@@ -49,30 +51,51 @@ void Ledger::withdraw(Ticket ticket) noexcept {
   --last_;
 }
 
-bool Ledger::may_run(Ticket ticket) noexcept {
-  const Lock lock(mutex_);
-  const Entry* const entry = find(ticket);
-  if (entry == nullptr) return true;
-  if (entry->poisoned) return false;
-  running_.emplace(device_, ForbiddenPlace{ForbiddenPlace::Kind::worker, entry->work.kernel,
-                                           stream_, entry->work.where});
-  return true;
+ForbiddenPlace Ledger::place(const Entry& entry) const noexcept {
+  return {ForbiddenPlace::Kind::worker, entry.work.kernel, stream_, entry.work.where};
+}
+
+Result<void> Ledger::run(Ticket ticket, const std::function<Result<void>()>& code) noexcept {
+  ForbiddenPlace here{ForbiddenPlace::Kind::worker, {}, stream_, {}};
+  {
+    const Lock lock(mutex_);
+    if (const Entry* const entry = find(ticket)) {
+      if (entry->poisoned) return {};  // E10
+      here = place(*entry);
+    }
+  }
+  const CallsForbidden forbidden(device_, here);  // E6
+  try {
+    Result<void> ran = code();
+    if (ran.ok() && forbidden.refused()) return *forbidden.refused();
+    return ran;
+  } catch (const NodeThrew& threw) {
+    return threw.error;
+  } catch (...) {
+    return Error::thrown(std::current_exception());  // nobody is there to catch it
+  }
 }
 
 void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
-  if (error == nullptr && running_ && running_->refused()) error = &*running_->refused();  // E6
   std::optional<Error> told;
   if (error != nullptr) told = device_.failed_late(*this, ticket, *error);
   // What it kept goes before anybody hears that it ended, and without the lock: a waiter may ask
   // for the memory, or for the instance, at once.
   const std::shared_ptr<Ledger> self = shared_from_this();  // which may be all that owns the stream
   std::vector<std::shared_ptr<const void>> pins;
+  ForbiddenPlace here;
   {
     const Lock lock(mutex_);
-    if (Entry* const entry = find(ticket)) pins.swap(entry->work.pins);
+    if (Entry* const entry = find(ticket)) {
+      pins.swap(entry->work.pins);
+      here = place(*entry);
+    }
   }
-  pins.clear();
+  if (!pins.empty()) {
+    const CallsForbidden forbidden(device_, here);  // E6: what they own is the program's too
+    pins.clear();
+  }
   {
     const Lock lock(mutex_);
     if (told && !failure_) failure_ = std::move(told);
@@ -80,31 +103,88 @@ void Ledger::ended(Ticket ticket, const Error* error) noexcept {
     while (!entries_.empty() && entries_.front().ended) entries_.pop_front();
   }
   ended_.notify_all();
-  running_.reset();  // after the pins: what they own is the program's too
+}
+
+void Ledger::asks(std::shared_ptr<BackendStream> silent) noexcept {
+  const Lock lock(mutex_);
+  silent_.swap(silent);
+}
+
+void Ledger::settle(Ticket ticket) noexcept {
+  std::shared_ptr<BackendStream> silent;
+  {
+    const Lock lock(mutex_);
+    silent = silent_;
+  }
+  if (silent == nullptr) return;
+  Settled settled = silent->settle(ticket);
+  for (;;) {
+    Ticket next = 0;
+    {
+      const Lock lock(mutex_);
+      for (const Entry& entry : entries_) {
+        if (!entry.ended) {
+          next = entry.ticket;
+          break;
+        }
+      }
+    }
+    if (next == 0) return;
+    if (next > settled.through) {
+      if (next > settled.lost_through) return;
+      ended(next, &*settled.lost);  // P12
+      continue;
+    }
+    while (!settled.failed.empty() && settled.failed.front().ticket < next) {
+      settled.failed.pop_front();
+    }
+    const bool failed = !settled.failed.empty() && settled.failed.front().ticket == next;
+    ended(next, failed ? &settled.failed.front().error : nullptr);
+  }
+}
+
+bool Ledger::passed(Ticket ticket) const noexcept {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [ticket](const Entry& entry) { return entry.ended || entry.ticket > ticket; });
+}
+
+void Ledger::wait_through(Ticket ticket) {
+  Lock lock(mutex_);
+  while (!passed(ticket)) {
+    if (silent_ == nullptr) {
+      ended_.wait(mutex_);
+      continue;
+    }
+    mutex_.unlock();
+    settle(ticket);
+    std::this_thread::yield();  // another thread is handing over the work, or telling its end
+    mutex_.lock();
+  }
 }
 
 void Ledger::wait_for(std::span<const BufferBinding> bindings, bool readers, std::uint64_t given) {
-  Lock lock(mutex_);
   Ticket last = 0;
-  for (const Entry& entry : entries_) {
-    if (entry.ended) continue;
-    if ((entry.work.given != 0 && entry.work.given <= given) ||
-        overlap(entry.work.bytes->writes, bindings) ||
-        (readers && overlap(entry.work.bytes->reads, bindings))) {
-      last = entry.ticket;
+  {
+    const Lock lock(mutex_);
+    for (const Entry& entry : entries_) {
+      if (entry.ended) continue;
+      if ((entry.work.given != 0 && entry.work.given <= given) ||
+          overlap(entry.work.bytes->writes, bindings) ||
+          (readers && overlap(entry.work.bytes->reads, bindings))) {
+        last = entry.ticket;
+      }
     }
   }
-  const auto passed = [this, last]() REFRAIN_REQUIRES(mutex_) {
-    return std::all_of(entries_.begin(), entries_.end(),
-                       [last](const Entry& entry) { return entry.ended || entry.ticket > last; });
-  };
-  while (!passed()) ended_.wait(mutex_);
+  if (last != 0) wait_through(last);
 }
 
 void Ledger::wait_for_all() {
-  Lock lock(mutex_);
-  const Ticket last = last_;
-  while (!entries_.empty() && entries_.front().ticket <= last) ended_.wait(mutex_);
+  Ticket last = 0;
+  {
+    const Lock lock(mutex_);
+    last = last_;
+  }
+  wait_through(last);
 }
 
 void Ledger::tells(WarmUpPass* pass) noexcept {

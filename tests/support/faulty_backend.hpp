@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -50,6 +51,7 @@ class FaultyBackend final : public Backend {
   }
 
   [[nodiscard]] std::string_view name() const noexcept override { return beneath_->name(); }
+  void on_lost(std::function<void()> listener) override { beneath_->on_lost(std::move(listener)); }
   Result<DeviceMemory> allocate(std::uint64_t bytes, std::uint32_t alignment) override {
     REFRAIN_TRY(let("allocate"));
     return counted(beneath_->allocate(bytes, alignment));

@@ -33,6 +33,7 @@ class WatchedBackend final : public Backend {
   void on_destroy(std::function<void(const std::string&)> hook) { log_->hook = std::move(hook); }
 
   [[nodiscard]] std::string_view name() const noexcept override { return beneath_->name(); }
+  void on_lost(std::function<void()> listener) override { beneath_->on_lost(std::move(listener)); }
   Result<DeviceMemory> allocate(std::uint64_t bytes, std::uint32_t alignment) override {
     return made(beneath_->allocate(bytes, alignment));
   }
@@ -115,6 +116,8 @@ class WatchedBackend final : public Backend {
         : log(std::move(to)), beneath(std::move(of)) {}
     ~WatchedStream() override { log->gone("stream"); }
     [[nodiscard]] bool asynchronous() const noexcept override { return beneath->asynchronous(); }
+    [[nodiscard]] bool silent() const noexcept override { return beneath->silent(); }
+    Settled settle(Ticket ticket) noexcept override { return beneath->settle(ticket); }
     std::shared_ptr<Log> log;
     std::unique_ptr<BackendStream> beneath;
   };

@@ -2,10 +2,9 @@
 
 #include <boost/container/small_vector.hpp>
 #include <cstring>
-#include <exception>
 #include <utility>
 
-#include "refrain/base/text.hpp"
+#include "refrain/device/node_error.hpp"
 #include "refrain/host/kernel_registry.hpp"
 
 namespace refrain::host {
@@ -129,25 +128,15 @@ void HostExecutable::rebind(std::uint32_t region, std::uint64_t address) noexcep
   for (const Patch& patch : patches_[region]) apply(patch, address);
 }
 
-Error HostExecutable::of_node(std::size_t at, const Error& error) const {
-  return error.with_context("While replaying node " + std::to_string(at) + ", " +
-                            quote(graph_.node_name(graph_.nodes()[at])) + ", of graph " +
-                            graph_.title() + ".");
-}
-
 Result<void> HostExecutable::run() const {
   std::size_t at = 0;
   Result<void> ran;
   try {
     for (; at < nodes_.size() && ran.ok(); ++at) ran = run_node(nodes_[at]);
   } catch (...) {
-    const std::exception_ptr thrown = std::current_exception();
-    if (thrown == nullptr) throw;  // a thread that is being ended, or another language's
-    NodeThrew threw{Error::thrown(thrown)};
-    threw.tell([&](const Error& error) { return of_node(at, error); });
-    throw threw;
+    rethrow_of_node(graph_, at);
   }
-  if (!ran.ok()) return of_node(at - 1, ran.error());
+  if (!ran.ok()) return of_node(graph_, at - 1, ran.error());
   return ran;
 }
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "refrain/device/backend.hpp"
@@ -32,8 +31,6 @@ class HostExecutable final : public Executable {
     std::uint64_t offset = 0;
   };
   void apply(const Patch& patch, std::uint64_t base) noexcept;
-  /// `error`, said to be that of node `at`.
-  [[nodiscard]] Error of_node(std::size_t at, const Error& error) const;
 
   SealedGraph graph_;
   std::vector<std::shared_ptr<const KernelCode>> code_;

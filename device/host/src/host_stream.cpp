@@ -77,20 +77,8 @@ void WorkerStream::run(const Task& task) noexcept {
     static_cast<void>(task.work());
     return;
   }
-  if (!completion_.may_run(task.ticket)) {  // E10: what it reads has failed meanwhile
-    completion_.ended(task.ticket, nullptr);
-    return;
-  }
-  try {
-    const Result<void> ran = task.work();
-    completion_.ended(task.ticket, ran.ok() ? nullptr : &ran.error());
-  } catch (const NodeThrew& threw) {
-    completion_.ended(task.ticket, &threw.error);
-  } catch (...) {
-    // E10: nobody is there to catch it; the error keeps it.
-    const Error error = Error::thrown(std::current_exception());
-    completion_.ended(task.ticket, &error);
-  }
+  const Result<void> ran = completion_.run(task.ticket, task.work);
+  completion_.ended(task.ticket, ran.ok() ? nullptr : &ran.error());
 }
 
 void WorkerStream::loop(const bool& gone) {

@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -28,14 +31,6 @@ class KernelCode {
   virtual ~KernelCode() = default;
   /// What the kernel does besides its arguments, as whoever registered it has said.
   [[nodiscard]] virtual Effects effects() const { return Effects::none(); }
-};
-
-/// A stream as the backend has it. For one thread at a time.
-class BackendStream {
- public:
-  virtual ~BackendStream() = default;
-  /// Whether work may still be running when `issue` or `run` has come back.
-  [[nodiscard]] virtual bool asynchronous() const noexcept = 0;
 };
 
 /// A point in a stream's work. Safe to share.
@@ -70,15 +65,43 @@ struct NodeThrew {
 /// Names a piece of issued work on its stream, in issue order from 1; 0 where nobody follows it.
 using Ticket = std::uint64_t;
 
-/// Hears how asynchronous work ends; called from the backend's threads. Code of the program's runs
-/// between `may_run` and `ended`, on the thread that calls both.
+/// Hears of asynchronous work; called from the backend's threads.
 class Completion {
  public:
   virtual ~Completion() = default;
-  /// Whether the work may start: false when what it reads has failed meanwhile (E10).
-  [[nodiscard]] virtual bool may_run(Ticket ticket) noexcept = 0;
+  /// Runs code of the program's that is (part of) the work, in this thread: not at all when what
+  /// the work reads has failed meanwhile (E10). Answers its error, also for what it throws.
+  virtual Result<void> run(Ticket ticket, const std::function<Result<void>()>& code) noexcept = 0;
   /// The work has ended, with an error if there is one, or was not run.
   virtual void ended(Ticket ticket, const Error* error) noexcept = 0;
+};
+
+/// What a silent stream knows of how its work ended.
+struct Settled {
+  struct Failed {
+    Ticket ticket = 0;
+    Error error;
+  };
+  Ticket through = 0;           ///< All work up to it has ended, or `lost` says what became of it.
+  std::list<Failed> failed;     ///< Told once; in issue order.
+  std::optional<Error> lost{};  ///< The device's: what was in flight has run, or has not.
+};
+
+/// A stream as the backend has it. For one thread at a time.
+class BackendStream {
+ public:
+  virtual ~BackendStream() = default;
+  /// Whether work may still be running when `issue` or `run` has come back.
+  [[nodiscard]] virtual bool asynchronous() const noexcept = 0;
+  /// Whether nobody tells the `Completion` of an end: it has to be asked for.
+  [[nodiscard]] virtual bool silent() const noexcept { return false; }
+  /// Of a silent stream: waits until the work up to `ticket`, as far as the stream has been given
+  /// it, has ended; it may wait for later work too. With ticket 0 it waits for nothing. For any
+  /// thread.
+  virtual Settled settle(Ticket ticket) noexcept {
+    static_cast<void>(ticket);
+    return {};
+  }
 };
 
 /// A launch with its addresses in place. Borrows; a backend that runs it later copies, but for the
@@ -118,6 +141,10 @@ class Backend {
   virtual ~Backend() = default;
 
   [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+  /// Calls `listener` once the device is found to be lost, inside the call that found out and with
+  /// no lock held: from then on all calls fail, and no work in flight can be trusted. Set before
+  /// any other call; an empty one takes it away.
+  virtual void on_lost(std::function<void()> listener) { static_cast<void>(listener); }
 
   // Memory. Nothing here waits for a stream.
 

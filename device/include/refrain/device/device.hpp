@@ -46,6 +46,9 @@ struct DeviceOptions {
 class DeviceCore final : public OpenWindows {
  public:
   DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options);
+  ~DeviceCore() { backend_->on_lost({}); }
+  DeviceCore(const DeviceCore&) = delete;
+  DeviceCore& operator=(const DeviceCore&) = delete;
 
   [[nodiscard]] FailureTable& table() noexcept { return table_; }
   [[nodiscard]] Order& order() noexcept { return order_; }
@@ -70,6 +73,8 @@ class DeviceCore final : public OpenWindows {
   /// Waits for the last work in flight that writes `bindings`, or, with `readers`, touches them.
   /// What is issued from now on comes after it (E11).
   void wait_for(std::span<const BufferBinding> bindings, bool readers);
+  /// Hears from silent streams what they know of their work, without waiting.
+  void hear_of_ends() noexcept;
   /// Work of `ledger` failed after it was issued (E10). Answers the error as everybody is told it.
   Error failed_late(Ledger& ledger, Ticket ticket, const Error& error) noexcept;
 
@@ -120,6 +125,7 @@ class DeviceCore final : public OpenWindows {
   Result<void> first_use_now(const std::string& what);
   /// What waits longest, unless a window is open.
   [[nodiscard]] std::unique_ptr<Held> next_held() noexcept;
+  [[nodiscard]] std::vector<std::shared_ptr<Ledger>> all_ledgers();
   void follow(LateClaim& late, std::span<const FailureTable::Open> open, std::uint64_t order,
               const Error& error);
 

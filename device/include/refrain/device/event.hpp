@@ -33,6 +33,8 @@ class Event {
   friend class Stream;
 
   [[nodiscard]] Result<void> outside(const char* what) const;
+  /// It was seen to be reached.
+  void passed() const;
 
   std::shared_ptr<DeviceCore> core_;     // null in a window
   std::shared_ptr<BackendEvent> event_;  // null in a window

@@ -41,6 +41,12 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
 
   [[nodiscard]] StreamId stream() const noexcept { return stream_; }
 
+  /// Asks `silent` how work ended, from now on until it is null.
+  void asks(std::shared_ptr<BackendStream> silent) noexcept;
+  /// Asks it for the work up to `ticket`, or with 0 for what it knows. A stream that tells by
+  /// itself is not asked.
+  void settle(Ticket ticket) noexcept;
+
   /// Enters work of the scope that is open, the innermost of `show`. Refuses when a failure has
   /// reached the scope's inputs since they were looked at; nothing is entered then.
   Result<Ticket> enter(ScopeShow& show, OpenScope& scope, Work work);
@@ -48,7 +54,7 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
   void withdraw(Ticket ticket) noexcept;
 
   // Completion, from the backend's thread.
-  [[nodiscard]] bool may_run(Ticket ticket) noexcept override;
+  Result<void> run(Ticket ticket, const std::function<Result<void>()>& code) noexcept override;
   void ended(Ticket ticket, const Error* error) noexcept override;
 
   /// Waits for the last entry that writes `bindings`, or, with `readers`, touches them, and for the
@@ -73,16 +79,20 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
 
   Result<Ticket> enter_now(OpenScope& scope, Work work) REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] Entry* find(Ticket ticket) noexcept REFRAIN_REQUIRES(mutex_);
+  [[nodiscard]] ForbiddenPlace place(const Entry& entry) const noexcept REFRAIN_REQUIRES(mutex_);
+  /// Whether nothing up to `ticket` is in flight.
+  [[nodiscard]] bool passed(Ticket ticket) const noexcept REFRAIN_REQUIRES(mutex_);
+  void wait_through(Ticket ticket);
   void tell_pass(Ticket ticket, const Error& error) noexcept REFRAIN_REQUIRES(mutex_);
 
   DeviceCore& device_;
   StreamId stream_;
   Mutex mutex_;
+  std::shared_ptr<BackendStream> silent_ REFRAIN_GUARDED_BY(mutex_);
   std::condition_variable_any ended_;
   std::deque<Entry> entries_ REFRAIN_GUARDED_BY(mutex_);  // in issue order; retires at the front
   Ticket last_ REFRAIN_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ REFRAIN_GUARDED_BY(mutex_);
-  std::optional<CallsForbidden> running_;  // E6: for the thread that runs the work
   WarmUpPass* pass_ REFRAIN_GUARDED_BY(mutex_) = nullptr;
   Ticket of_pass_ REFRAIN_GUARDED_BY(mutex_) = 0;  // the first of which it is told
 };

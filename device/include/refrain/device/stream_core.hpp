@@ -16,13 +16,19 @@ namespace refrain {
 class LiveStream {
  public:
   LiveStream(DeviceCore& device, std::shared_ptr<Ledger> ledger,
-             std::unique_ptr<BackendStream> stream) noexcept
-      : device_(&device), ledger_(std::move(ledger)), stream_(std::move(stream)) {}
+             std::unique_ptr<BackendStream> stream)
+      : device_(&device), ledger_(std::move(ledger)), stream_(std::move(stream)) {
+    if (stream_->silent()) ledger_->asks(stream_);
+  }
   LiveStream(LiveStream&&) noexcept = default;
   LiveStream& operator=(LiveStream&&) = delete;
   ~LiveStream() {
     if (ledger_ == nullptr) return;  // moved from
-    stream_.reset();                 // waits for its work
+    if (stream_->silent()) {
+      ledger_->wait_for_all();
+      ledger_->asks(nullptr);
+    }
+    stream_.reset();  // waits for its work
     device_->detach(*ledger_);
   }
   [[nodiscard]] BackendStream* get() const noexcept { return stream_.get(); }
@@ -30,7 +36,7 @@ class LiveStream {
  private:
   DeviceCore* device_;
   std::shared_ptr<Ledger> ledger_;
-  std::unique_ptr<BackendStream> stream_;
+  std::shared_ptr<BackendStream> stream_;  // of this alone, but for a thread that asks it
 };
 
 /// For one thread at a time.
