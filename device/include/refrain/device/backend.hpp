@@ -82,9 +82,11 @@ struct Settled {
     Ticket ticket = 0;
     Error error;
   };
-  Ticket through = 0;           ///< All work up to it has ended, or `lost` says what became of it.
-  std::list<Failed> failed;     ///< Told once; in issue order.
-  std::optional<Error> lost{};  ///< The device's: what was in flight has run, or has not.
+  Ticket through = 0;        ///< All work up to it has ended.
+  std::list<Failed> failed;  ///< Of that work; told once, in issue order.
+  /// What became of work after it, up to `lost_through`: the device was lost meanwhile.
+  std::optional<Error> lost;
+  Ticket lost_through = 0;
 };
 
 /// A stream as the backend has it. For one thread at a time.
