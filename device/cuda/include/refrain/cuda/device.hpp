@@ -1,0 +1,63 @@
+// A GPU as a device. Its driver is opened when the program runs; everything else is as on the host
+// device, but that work has not ended when its call is back, and that a kernel which fails takes
+// the device with it: then everything of it fails with `device_poisoned` (P12).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "refrain/base/shared_bytes.hpp"
+#include "refrain/cuda/driver.hpp"
+#include "refrain/device/device.hpp"
+#include "refrain/device/stream.hpp"
+
+namespace refrain::cuda {
+
+class Context;
+class KernelImages;
+
+struct OpenOptions {
+  DriverOptions driver{};
+  int ordinal = 0;  ///< Which of the driver's devices.
+};
+
+/// Makes a device's context current in a thread, for a block.
+class Entrance {
+ public:
+  explicit Entrance(std::shared_ptr<Context> context);
+  Entrance(const Entrance&) = delete;
+  Entrance& operator=(const Entrance&) = delete;
+  ~Entrance();
+
+ private:
+  std::shared_ptr<Context> context_;
+  bool entered_ = false;
+};
+
+/// A GPU with its primary context, which it retains. Safe to share; copies share.
+class Device : public refrain::Device {
+ public:
+  /// Refuses as `Driver::open` does, and with `device_refused` for a device that there is not.
+  static Result<Device> open(const OpenOptions& options = {}, DeviceOptions device = {});
+
+  /// Takes the kernels of a cubin, fatbin or PTX text, as `version` of each. A kernel `vad.conv1d`
+  /// is called `vad_conv1d` there. Loaded with the first kernel that is asked for. Refuses what is
+  /// no image, an image without kernels that can be listed, and a kernel that was added before in
+  /// that version; nothing is added then.
+  Result<void> add_image(SharedBytes image, std::uint32_t version = 1) const;
+
+  /// Work is issued a little faster in a thread that has entered. Nothing depends on it.
+  [[nodiscard]] Entrance enter() const { return Entrance(context_); }
+
+ private:
+  Device(std::shared_ptr<Backend> backend, DeviceOptions options, std::shared_ptr<Context> context,
+         std::shared_ptr<KernelImages> images)
+      : refrain::Device(std::move(backend), std::move(options)),
+        context_(std::move(context)),
+        images_(std::move(images)) {}
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<KernelImages> images_;
+};
+
+}  // namespace refrain::cuda

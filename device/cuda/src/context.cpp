@@ -1,0 +1,109 @@
+#include "context.hpp"
+
+#include "driver_error.hpp"
+
+namespace refrain::cuda {
+
+Result<std::shared_ptr<Context>> Context::primary(const Driver& driver, int ordinal) {
+  const DriverApi& api = driver.api();
+  CUdevice device = 0;
+  REFRAIN_TRY(cuda::check(api.cuDeviceGet(&device, ordinal),
+                          "cuDeviceGet for device " + std::to_string(ordinal)));
+  CUcontext retained = nullptr;
+  REFRAIN_TRY(cuda::check(api.cuDevicePrimaryCtxRetain(&retained, device),
+                          "cuDevicePrimaryCtxRetain for device " + std::to_string(ordinal)));
+  return std::make_shared<Context>(driver, device, retained);
+}
+
+Context::~Context() {
+  sweep();
+  if (!lost()) api().cuDevicePrimaryCtxRelease_v2(device_);
+}
+
+Result<std::uint32_t> Context::architecture() const {
+  int major = 0;
+  int minor = 0;
+  REFRAIN_TRY(cuda::check(
+      api().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
+      "cuDeviceGetAttribute"));
+  REFRAIN_TRY(cuda::check(
+      api().cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_),
+      "cuDeviceGetAttribute"));
+  return static_cast<std::uint32_t>(major * 10 + minor);
+}
+
+Result<void> Context::check(CUresult code, const char* call) noexcept {
+  if (code == CUDA_SUCCESS) return {};
+  const Error error = driver_error(code, call);
+  return is_sticky(code) ? lose(error) : error;
+}
+
+Error Context::lose(const Error& cause) noexcept {
+  Error told(ErrorKind::device_poisoned,
+             "The CUDA device is lost, and with it all its memory: work that was issued earlier "
+             "has failed, and this call is only the first that heard of it. " +
+                 cause.message() + " (End the process: nothing brings this context back.)");
+  const Lock lock(mutex_);
+  if (!cause_) cause_ = told;
+  lost_.store(true, std::memory_order_release);
+  return *cause_;
+}
+
+Result<void> Context::alive() const {
+  if (!lost()) return {};
+  const Lock lock(mutex_);
+  return *cause_;
+}
+
+Error Context::lost_in_flight() const {
+  const Lock lock(mutex_);
+  return Error(ErrorKind::device_poisoned,
+               "This work was in flight when its device was lost: it is the cause, or has not run, "
+               "or its results are gone. " +
+                   (cause_ ? cause_->message() : std::string()));
+}
+
+void Context::on_lost(std::function<void()> listener) {
+  const Lock lock(mutex_);
+  listener_ = std::move(listener);
+}
+
+void Context::tell() noexcept {
+  if (!lost() || told_.exchange(true)) return;
+  std::function<void()> listener;
+  {
+    const Lock lock(mutex_);
+    listener = listener_;
+  }
+  if (listener) listener();
+}
+
+bool Context::current() const noexcept {
+  CUcontext now = nullptr;
+  return api().cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == handle_;
+}
+
+void Context::destroy(std::function<void(const DriverApi&)> destroy) noexcept {
+  if (lost()) return;  // the books are closed without the driver
+  if (InDriverCallback::here()) {
+    const Lock lock(mutex_);
+    put_off_.push_back(std::move(destroy));
+    put_off_any_.store(true, std::memory_order_release);
+    return;
+  }
+  const Entered here(*this);
+  destroy(api());
+}
+
+void Context::sweep() noexcept {
+  if (!put_off_any_.load(std::memory_order_acquire) || InDriverCallback::here()) return;
+  std::vector<std::function<void(const DriverApi&)>> all;
+  {
+    const Lock lock(mutex_);
+    all.swap(put_off_);
+    put_off_any_.store(false, std::memory_order_release);
+  }
+  for (auto& each : all) destroy(std::move(each));
+}
+
+}  // namespace refrain::cuda

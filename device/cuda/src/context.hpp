@@ -1,0 +1,148 @@
+// What all parts of a CUDA device share: the driver, the context that they work in, and whether
+// that context is lost. Private to device/cuda.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver_api.hpp"
+#include "refrain/base/mutex.hpp"
+#include "refrain/base/result.hpp"
+#include "refrain/cuda/driver.hpp"
+
+namespace refrain::cuda {
+
+/// Safe to share.
+class Context {
+ public:
+  /// Retains the primary context of device `ordinal`, until this goes.
+  static Result<std::shared_ptr<Context>> primary(const Driver& driver, int ordinal);
+  /// For `primary`.
+  Context(Driver driver, CUdevice device, CUcontext retained) noexcept
+      : driver_(std::move(driver)), device_(device), handle_(retained) {}
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] const DriverApi& api() const noexcept { return driver_.api(); }
+  [[nodiscard]] CUdevice device() const noexcept { return device_; }
+  [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
+  /// The compute capability, as 90 for 9.0.
+  [[nodiscard]] Result<std::uint32_t> architecture() const;
+
+  /// The error of `call`, if `code` is one. A sticky code means that the device is lost.
+  Result<void> check(CUresult code, const char* call) noexcept;
+  /// The device is lost for a reason of our own.
+  Error lose(const Error& cause) noexcept;
+  /// Refuses once the device is lost, with the cause.
+  [[nodiscard]] Result<void> alive() const;
+  [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+  /// What became of work that was in flight when the device was lost (P12).
+  [[nodiscard]] Error lost_in_flight() const;
+
+  void on_lost(std::function<void()> listener);
+  /// Calls the listener, once, if the device has been lost. Not with a lock held.
+  void tell() noexcept;
+  /// The same when `result` is an error.
+  template <class T>
+  Result<T> told(Result<T> result) noexcept {
+    if (!result.ok() && lost()) tell();
+    return result;
+  }
+
+  /// Calls the driver as `call()`, for work on a stream. Such a call is refused, with nothing
+  /// done, where another context is current in this thread, or none: then again with this one.
+  template <class Call>
+  CUresult attempt(Call&& call) noexcept;
+
+  /// Destroys with `destroy(handle)`: now, or where that may not be done, in a function that the
+  /// driver calls, with the next call that may. Not at all when the device is lost.
+  void destroy(std::function<void(const DriverApi&)> destroy) noexcept;
+  /// Does what was put off.
+  void sweep() noexcept;
+
+ private:
+  [[nodiscard]] bool current() const noexcept;
+
+  Driver driver_;
+  CUdevice device_;
+  CUcontext handle_;
+  std::atomic<bool> lost_{false};
+  std::atomic<bool> told_{false};
+  std::atomic<bool> put_off_any_{false};
+  mutable Mutex mutex_;
+  std::optional<Error> cause_ REFRAIN_GUARDED_BY(mutex_);
+  std::function<void()> listener_ REFRAIN_GUARDED_BY(mutex_);
+  std::vector<std::function<void(const DriverApi&)>> put_off_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+/// For a block: the context is current in this thread.
+class Current {
+ public:
+  explicit Current(const Context& context) noexcept
+      : api_(context.api()), code_(api_.cuCtxPushCurrent_v2(context.handle())) {}
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+  ~Current() {
+    CUcontext popped = nullptr;
+    if (code_ == CUDA_SUCCESS) api_.cuCtxPopCurrent_v2(&popped);
+  }
+  [[nodiscard]] CUresult code() const noexcept { return code_; }
+
+ private:
+  const DriverApi& api_;
+  CUresult code_;
+};
+
+/// The same for calls that a driver holds to be unsafe while some stream is captured (allocating,
+/// freeing, loading, asking): refrain knows that they concern no capture, and says so.
+class Entered {
+ public:
+  explicit Entered(const Context& context) noexcept : api_(context.api()), current_(context) {
+    exchanged_ = api_.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  ~Entered() {
+    if (exchanged_) api_.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+  /// Refuses when the context could not be made current.
+  [[nodiscard]] Result<void> check(Context& context) const noexcept {
+    return context.check(current_.code(), "cuCtxPushCurrent");
+  }
+
+ private:
+  const DriverApi& api_;
+  Current current_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool exchanged_ = false;
+};
+
+/// For a block of a function that the driver calls, where nothing of the driver may be called.
+class InDriverCallback {
+ public:
+  InDriverCallback() noexcept { ++depth_; }
+  InDriverCallback(const InDriverCallback&) = delete;
+  InDriverCallback& operator=(const InDriverCallback&) = delete;
+  ~InDriverCallback() { --depth_; }
+  [[nodiscard]] static bool here() noexcept { return depth_ != 0; }
+
+ private:
+  static inline thread_local constinit int depth_ = 0;
+};
+
+template <class Call>
+CUresult Context::attempt(Call&& call) noexcept {
+  const CUresult code = call();
+  if (code == CUDA_SUCCESS || current()) return code;
+  const Current here(*this);
+  return here.code() == CUDA_SUCCESS ? call() : here.code();
+}
+
+}  // namespace refrain::cuda

@@ -1,0 +1,134 @@
+// A stream of a CUDA device. Nobody tells how its work ends: it is asked, and only then a fence is
+// put behind what it was given, so that a replay is one driver call. Private to device/cuda.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "context.hpp"
+#include "refrain/device/backend.hpp"
+
+namespace refrain::cuda {
+
+/// Memory of the host's that the device copies from and to. For one thread at a time.
+class PinnedMemory {
+ public:
+  static Result<std::unique_ptr<PinnedMemory>> allocate(const std::shared_ptr<Context>& context,
+                                                        std::uint64_t bytes);
+  PinnedMemory(std::shared_ptr<Context> context, void* memory) noexcept
+      : context_(std::move(context)), memory_(memory) {}
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+  ~PinnedMemory() {
+    context_->destroy([memory = memory_](const DriverApi& api) { api.cuMemFreeHost(memory); });
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return static_cast<std::byte*>(memory_); }
+
+ private:
+  std::shared_ptr<Context> context_;
+  void* memory_;
+};
+
+/// What is known of a stream's work; its events and its functions in flight share it. Safe to
+/// share.
+class StreamProgress {
+ public:
+  /// The driver has taken the work. By the stream's thread.
+  void given(Ticket ticket) noexcept { given_.store(ticket, std::memory_order_release); }
+  [[nodiscard]] Ticket given() const noexcept { return given_.load(std::memory_order_acquire); }
+  /// All up to `ticket` has ended.
+  void ended(Ticket ticket) noexcept;
+  [[nodiscard]] Ticket ended() const noexcept { return ended_.load(std::memory_order_acquire); }
+  /// Code of the program's that is part of the work has failed. The first failure of each counts.
+  void failed(Ticket ticket, const Error& error) noexcept;
+  /// Takes the failures up to `ticket`.
+  std::list<Settled::Failed> take_failed(Ticket ticket) noexcept;
+
+ private:
+  std::atomic<Ticket> given_{0};
+  std::atomic<Ticket> ended_{0};
+  Mutex mutex_;
+  std::list<Settled::Failed> failed_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+class CudaEvent final : public BackendEvent {
+ public:
+  static Result<std::unique_ptr<CudaEvent>> create(const std::shared_ptr<Context>& context);
+  CudaEvent(std::shared_ptr<Context> context, CUevent handle) noexcept
+      : context_(std::move(context)), handle_(handle) {}
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() override {
+    context_->destroy([handle = handle_](const DriverApi& api) { api.cuEventDestroy_v2(handle); });
+  }
+  [[nodiscard]] CUevent handle() const noexcept { return handle_; }
+
+  /// It has been recorded behind the work of `progress` up to `through`.
+  void stands_behind(std::shared_ptr<StreamProgress> progress, Ticket through) noexcept {
+    progress_ = std::move(progress);
+    through_ = through;
+  }
+  /// It was seen to be reached.
+  void passed() const noexcept {
+    if (progress_) progress_->ended(through_);
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  CUevent handle_;
+  std::shared_ptr<StreamProgress> progress_;
+  Ticket through_ = 0;
+};
+
+class CudaStream final : public BackendStream {
+ public:
+  static Result<std::unique_ptr<CudaStream>> create(const std::shared_ptr<Context>& context,
+                                                    Completion& completion);
+  CudaStream(std::shared_ptr<Context> context, Completion& completion, CUstream handle,
+             std::unique_ptr<CudaEvent> fence) noexcept
+      : context_(std::move(context)),
+        completion_(completion),
+        handle_(handle),
+        fence_(std::move(fence)) {}
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() override;
+
+  [[nodiscard]] bool asynchronous() const noexcept override { return true; }
+  [[nodiscard]] bool silent() const noexcept override { return true; }
+  Settled settle(Ticket ticket) noexcept override;
+
+  [[nodiscard]] CUstream handle() const noexcept { return handle_; }
+  [[nodiscard]] Completion& completion() const noexcept { return completion_; }
+  [[nodiscard]] const std::shared_ptr<StreamProgress>& progress() const noexcept {
+    return progress_;
+  }
+  void given(Ticket ticket) noexcept { progress_->given(ticket); }
+  /// Waits for whatever the driver has of it, also what does not count as given.
+  void drain() noexcept;
+  /// Keeps `thing` until the work has ended.
+  void keep(Ticket ticket, std::shared_ptr<const void> thing);
+
+ private:
+  struct Kept {
+    Ticket ticket = 0;
+    std::shared_ptr<const void> thing;
+  };
+  /// Waits for all that has been given.
+  void wait() noexcept;
+  [[nodiscard]] bool pass_fence() noexcept REFRAIN_REQUIRES(fencing_);
+  void let_go(Ticket through) noexcept;
+
+  std::shared_ptr<Context> context_;
+  Completion& completion_;
+  CUstream handle_;
+  std::unique_ptr<CudaEvent> fence_;
+  std::shared_ptr<StreamProgress> progress_ = std::make_shared<StreamProgress>();
+  Mutex fencing_;  // held while one thread waits for the fence
+  Mutex mutex_;
+  std::list<Kept> kept_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+}  // namespace refrain::cuda

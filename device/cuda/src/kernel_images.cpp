@@ -1,0 +1,172 @@
+#include "kernel_images.hpp"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "driver_error.hpp"
+#include "refrain/base/text.hpp"
+
+namespace refrain::cuda {
+namespace {
+
+/// `8@0, 8@8, 4@16`: the size and offset of each parameter.
+std::string layout_text(const std::vector<KernelParameter>& parameters) {
+  std::string all;
+  for (const KernelParameter& each : parameters) {
+    all +=
+        (all.empty() ? "" : ", ") + std::to_string(each.size) + "@" + std::to_string(each.offset);
+  }
+  return "(" + all + ")";
+}
+
+std::vector<KernelParameter> layout_of(const KernelSignature& signature) {
+  std::vector<KernelParameter> layout;
+  for (const Parameter& each : signature.parameters) {
+    if (each.kind != ParameterKind::field) layout.push_back({each.offset, each.size});
+  }
+  return layout;
+}
+
+/// The parameters as the driver has them.
+Result<std::vector<KernelParameter>> layout_of(Context& context, CUkernel kernel) {
+  std::vector<KernelParameter> layout;
+  for (;;) {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+    const CUresult code = context.api().cuKernelGetParamInfo(kernel, layout.size(), &offset, &size);
+    if (code == CUDA_ERROR_INVALID_VALUE) return layout;  // that was the last
+    REFRAIN_TRY(context.check(code, "cuKernelGetParamInfo"));
+    layout.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+  }
+}
+
+SharedBytes ended_by_zero(const SharedBytes& text) {
+  std::vector<std::byte> copy(text.span().begin(), text.span().end());
+  copy.push_back(std::byte{0});
+  return SharedBytes::copy_of(copy);
+}
+
+}  // namespace
+
+std::string symbol_of(std::string_view name) {
+  std::string symbol(name);
+  std::replace(symbol.begin(), symbol.end(), '.', '_');
+  return symbol;
+}
+
+Result<void> CudaKernel::fits(const KernelSignature& wanted) const {
+  const std::vector<KernelParameter> asked = layout_of(wanted);
+  if (asked == layout_) return {};
+  return Error(ErrorKind::kernel_signature,
+               "Kernel " + text(wanted) + " has the parameters " + layout_text(asked) +
+                   " (size@offset), and its code has " + layout_text(layout_) + ".");
+}
+
+Result<void> CudaKernel::takes(std::uint32_t shared_bytes) const {
+  const Lock lock(mutex_);
+  if (shared_bytes <= shared_bytes_) return {};
+  const Entered here(*context_);
+  REFRAIN_TRY(here.check(*context_));
+  REFRAIN_TRY(context_->check(
+      context_->api().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                         static_cast<int>(shared_bytes)),
+      "cuFuncSetAttribute"));
+  shared_bytes_ = shared_bytes;
+  return {};
+}
+
+KernelImages::~KernelImages() {
+  for (const Image& image : images_) {
+    if (image.library == nullptr) continue;
+    context_->destroy(
+        [library = image.library](const DriverApi& api) { api.cuLibraryUnload(library); });
+  }
+}
+
+Result<void> KernelImages::add(SharedBytes bytes, std::uint32_t version) {
+  const Result<CodeImage> image = parse_code_image(bytes.span());
+  if (!image.ok()) return image.error().with_context("While adding a code image.");
+  std::set<std::string> names;
+  bool compressed = false;
+  for (const CodeObject& object : image->objects) {
+    compressed = compressed || object.compressed;
+    for (const KernelImage& kernel : object.kernels) names.insert(kernel.name);
+  }
+  if (names.empty()) {
+    return Error(ErrorKind::kernel_missing,
+                 compressed ? "A code image lists no kernels, because its objects are compressed. "
+                              "(nvcc --no-compress leaves them plain.)"
+                            : "A code image has no kernels.");
+  }
+  const Lock lock(mutex_);
+  for (const std::string& name : names) {
+    if (entries_.contains({name, version})) {
+      return Error(ErrorKind::invalid_argument, "Kernel " + quote(name) + ", version " +
+                                                    std::to_string(version) +
+                                                    ", is in an image that was added before.");
+    }
+  }
+  Image& added = images_.emplace_back();
+  added.bytes = image->kind == ImageKind::ptx ? ended_by_zero(bytes) : std::move(bytes);
+  for (const std::string& name : names) entries_[{name, version}] = Entry{&added};
+  return {};
+}
+
+Error KernelImages::missing(const KernelSignature& wanted) const {
+  const std::string symbol = symbol_of(wanted.name);
+  std::string others;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first != symbol) continue;
+    others += (others.empty() ? " There is version " : ", ") + std::to_string(key.second);
+  }
+  return Error(ErrorKind::kernel_missing,
+               "Kernel " + text(wanted) +
+                   " is in no code image of the CUDA device, where it would be called " +
+                   quote(symbol) + "." + (others.empty() ? "" : others + "."));
+}
+
+Result<void> KernelImages::has(const KernelSignature& wanted) const {
+  const Lock lock(mutex_);
+  if (!entries_.contains({symbol_of(wanted.name), wanted.version})) return missing(wanted);
+  return {};
+}
+
+Result<std::shared_ptr<const KernelCode>> KernelImages::find(const KernelSignature& wanted) {
+  const Lock lock(mutex_);
+  const auto found = entries_.find({symbol_of(wanted.name), wanted.version});
+  if (found == entries_.end()) return missing(wanted);
+  if (found->second.loaded == nullptr) {
+    auto loaded = load(found->first.first, *found->second.image);
+    if (!loaded.ok()) {
+      return loaded.error().with_context("While loading kernel " + quote(wanted.name) + ".");
+    }
+    found->second.loaded = *std::move(loaded);
+  }
+  REFRAIN_TRY(found->second.loaded->fits(wanted));
+  return std::shared_ptr<const KernelCode>(found->second.loaded);
+}
+
+Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& symbol,
+                                                             Image& image) {
+  const Entered here(*context_);
+  REFRAIN_TRY(here.check(*context_));
+  const DriverApi& api = context_->api();
+  if (image.library == nullptr) {
+    REFRAIN_TRY(context_->check(api.cuLibraryLoadData(&image.library, image.bytes.data(), nullptr,
+                                                      nullptr, 0, nullptr, nullptr, 0),
+                                "cuLibraryLoadData"));
+  }
+  CUkernel kernel = nullptr;
+  REFRAIN_TRY(context_->check(api.cuLibraryGetKernel(&kernel, image.library, symbol.c_str()),
+                              "cuLibraryGetKernel"));
+  Result<std::vector<KernelParameter>> layout = layout_of(*context_, kernel);
+  if (!layout.ok()) return std::move(layout).error();
+  CUfunction function = nullptr;
+  REFRAIN_TRY(context_->check(api.cuKernelGetFunction(&function, kernel), "cuKernelGetFunction"));
+  // Now, where the driver would else do it at the first launch.
+  REFRAIN_TRY(context_->check(api.cuFuncLoad(function), "cuFuncLoad"));
+  return std::make_shared<const CudaKernel>(context_, function, *std::move(layout));
+}
+
+}  // namespace refrain::cuda

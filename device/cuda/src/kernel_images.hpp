@@ -1,0 +1,84 @@
+// The code of a CUDA device: images, each loaded when the first of its kernels is wanted, and the
+// kernels that were found in them. Private to device/cuda.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "context.hpp"
+#include "refrain/base/shared_bytes.hpp"
+#include "refrain/cuda/code_image.hpp"
+#include "refrain/device/backend.hpp"
+
+namespace refrain::cuda {
+
+/// Safe to share.
+class CudaKernel final : public KernelCode {
+ public:
+  CudaKernel(std::shared_ptr<Context> context, CUfunction function,
+             std::vector<KernelParameter> layout) noexcept
+      : context_(std::move(context)), function_(function), layout_(std::move(layout)) {}
+
+  [[nodiscard]] CUfunction function() const noexcept { return function_; }
+  /// Whether its parameters, as the driver has them, are those of `wanted`.
+  [[nodiscard]] Result<void> fits(const KernelSignature& wanted) const;
+  /// Makes it take that much dynamic shared memory, which above 48 KiB a kernel must be told.
+  Result<void> takes(std::uint32_t shared_bytes) const;
+
+ private:
+  std::shared_ptr<Context> context_;
+  CUfunction function_;
+  std::vector<KernelParameter> layout_;
+  mutable Mutex mutex_;
+  mutable std::uint32_t shared_bytes_ REFRAIN_GUARDED_BY(mutex_) = 48 * 1024;
+};
+
+/// Safe to share.
+class KernelImages {
+ public:
+  explicit KernelImages(std::shared_ptr<Context> context) noexcept : context_(std::move(context)) {}
+  ~KernelImages();
+  KernelImages(const KernelImages&) = delete;
+  KernelImages& operator=(const KernelImages&) = delete;
+
+  /// Takes an image, whose kernels are of `version` from now on. Refuses bytes that are none, and a
+  /// kernel that another image has in that version. Loads nothing.
+  Result<void> add(SharedBytes bytes, std::uint32_t version);
+  /// Whether some image has it; loads nothing.
+  Result<void> has(const KernelSignature& wanted) const;
+  /// Loads it, and compares its parameters with those that are wanted.
+  Result<std::shared_ptr<const KernelCode>> find(const KernelSignature& wanted);
+
+ private:
+  struct Image {
+    SharedBytes bytes;  // of PTX with a zero at its end
+    CUlibrary library = nullptr;
+  };
+  /// A kernel's symbol and version.
+  using Key = std::pair<std::string, std::uint32_t>;
+  struct Entry {
+    Image* image = nullptr;
+    std::shared_ptr<const CudaKernel> loaded{};
+  };
+
+  Result<std::shared_ptr<const CudaKernel>> load(const std::string& symbol, Image& image)
+      REFRAIN_REQUIRES(mutex_);
+  /// What to say of a kernel that there is not.
+  [[nodiscard]] Error missing(const KernelSignature& wanted) const REFRAIN_REQUIRES(mutex_);
+
+  std::shared_ptr<Context> context_;
+  mutable Mutex mutex_;
+  std::deque<Image> images_ REFRAIN_GUARDED_BY(mutex_);  // entries point into it
+  std::map<Key, Entry> entries_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+/// What a registered name is called in an image: `vad.conv1d` is `vad_conv1d`.
+std::string symbol_of(std::string_view name);
+
+}  // namespace refrain::cuda

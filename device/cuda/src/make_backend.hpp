@@ -1,0 +1,19 @@
+// A CUDA device put together. Private to device/cuda and its tests.
+#pragma once
+
+#include <memory>
+
+#include "context.hpp"
+#include "kernel_images.hpp"
+
+namespace refrain::cuda {
+
+struct Parts {
+  std::shared_ptr<Context> context;
+  std::shared_ptr<KernelImages> images;
+  std::shared_ptr<Backend> backend;
+};
+
+Result<Parts> make_parts(const Driver& driver, int ordinal);
+
+}  // namespace refrain::cuda
