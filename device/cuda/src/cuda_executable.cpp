@@ -1,5 +1,6 @@
 #include "cuda_executable.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -41,7 +42,8 @@ CudaExecutable::CudaExecutable(std::shared_ptr<Context> context, CUstream upload
       upload_(upload),
       graph_(std::move(graph)),
       code_(code.begin(), code.end()),
-      patches_(graph_.regions().size()) {}
+      patches_(graph_.regions().size()),
+      bound_(graph_.regions().size()) {}
 
 CudaExecutable::~CudaExecutable() { let_go(); }
 
@@ -65,17 +67,16 @@ Result<std::unique_ptr<CudaExecutable>> CudaExecutable::make(
     if (!laid_out.ok()) return of_node(made->graph_, at, laid_out.error(), kPreparing);
   }
   for (std::size_t region = 0; region < addresses.size(); ++region) {
-    for (const Patch& patch : made->patches_[region]) made->apply(patch, addresses[region]);
+    if (addresses[region] != 0) made->place(region, addresses[region]);
   }
-  const Entered here(*context);
-  REFRAIN_TRY(here.check(*context));
-  REFRAIN_TRY(made->build());
-  REFRAIN_TRY(made->instantiate());
-  REFRAIN_TRY(made->upload());
+  REFRAIN_TRY(made->rebuild());
   return made;
 }
 
 Result<void> CudaExecutable::rebuild() {
+  if (std::find(bound_.begin(), bound_.end(), false) != bound_.end()) return {};
+  const Entered here(*context_);
+  REFRAIN_TRY(here.check(*context_));
   let_go();
   REFRAIN_TRY(build());
   REFRAIN_TRY(instantiate());
@@ -177,9 +178,12 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const HostCall& call) {
   return {};
 }
 
-void CudaExecutable::apply(const Patch& patch, std::uint64_t base) noexcept {
-  const std::uint64_t address = base + patch.offset;
-  std::memcpy(patch.place, &address, sizeof(address));
+void CudaExecutable::place(std::size_t region, std::uint64_t address) noexcept {
+  bound_[region] = true;
+  for (const Patch& patch : patches_[region]) {
+    const std::uint64_t at = address + patch.offset;
+    std::memcpy(patch.place, &at, sizeof(at));
+  }
 }
 
 Result<void> CudaExecutable::build() {
@@ -277,9 +281,9 @@ Result<void> CudaExecutable::update(Piece& piece) {
 Result<void> CudaExecutable::rebind(std::uint32_t region, std::uint64_t address) {
   const Entered here(*context_);
   REFRAIN_TRY(here.check(*context_));
+  place(region, address);
+  if (exec_ == nullptr) return rebuild();
   const std::vector<Patch>& patches = patches_[region];
-  for (const Patch& patch : patches) apply(patch, address);
-  if (exec_ == nullptr) return rebuild();  // an earlier refusal left none
   for (std::size_t at = 0; at < patches.size(); ++at) {
     // One call a node, also when it takes several views of the region.
     if (at + 1 < patches.size() && patches[at + 1].piece == patches[at].piece) continue;

@@ -105,7 +105,9 @@ struct Patch {
 /// For one thread at a time.
 class CudaExecutable final : public Executable {
  public:
-  /// Instantiates, and uploads by way of `upload`, a stream that outlives it.
+  /// Instantiates, and uploads by way of `upload`, a stream that outlives it. A driver refuses a
+  /// copy or fill without an address, so while a region has none that is left to the `rebind` which
+  /// gives the last one.
   static Result<std::unique_ptr<CudaExecutable>> make(
       const std::shared_ptr<Context>& context, CUstream upload, const SealedGraph& graph,
       std::span<const std::shared_ptr<const KernelCode>> code,
@@ -129,11 +131,11 @@ class CudaExecutable final : public Executable {
   Result<void> lay_out(std::size_t at, const HostCall& call);
   Piece& piece(std::size_t node);
   void patch(const Argument& argument, std::uint64_t* address);
-  void apply(const Patch& patch, std::uint64_t base) noexcept;
 
   Result<void> build();
-  /// Makes the driver's graph anew, on the addresses as they are.
+  /// Makes the driver's graph, anew if there is one, on the addresses as they are.
   Result<void> rebuild();
+  void place(std::size_t region, std::uint64_t address) noexcept;
   void let_go() noexcept;
   Result<void> add(Piece& piece, std::span<const CUgraphNode> after);
   Result<void> instantiate();
@@ -148,6 +150,7 @@ class CudaExecutable final : public Executable {
   std::vector<std::shared_ptr<const KernelCode>> code_;
   std::deque<Piece> pieces_;                 // in the order of their nodes
   std::vector<std::vector<Patch>> patches_;  // one list a region
+  std::vector<bool> bound_;                  // whether a region has an address
   std::size_t functions_ = 0;
   ReplaysInFlight in_flight_;
   CUgraph template_ = nullptr;  // kept: its nodes name those of the executable

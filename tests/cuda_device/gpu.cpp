@@ -1,0 +1,82 @@
+#include "gpu.hpp"
+
+#include <string_view>
+
+namespace refrain::test {
+namespace {
+
+constexpr std::string_view kImage = R"ptx(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry make(.param .u64 y, .param .u32 n, .param .f32 value) { ret; }
+.visible .entry map(.param .u64 x, .param .u64 y, .param .u32 n) { ret; }
+.visible .entry update(.param .u64 y, .param .u32 n) { ret; }
+.visible .entry join(.param .u64 a, .param .u64 b, .param .u64 y, .param .u32 n) { ret; }
+.visible .entry nothing() { ret; }
+)ptx";
+
+void make(const sim::Launch* launch) {
+  const auto n = launch->argument<std::uint32_t>(1);
+  float* const y = launch->array<float>(0, n);
+  for (std::uint32_t i = 0; y != nullptr && i < n; ++i) y[i] = launch->argument<float>(2);
+}
+void map(const sim::Launch* launch) {
+  const auto n = launch->argument<std::uint32_t>(2);
+  const float* const x = launch->array<float>(0, n);
+  float* const y = launch->array<float>(1, n);
+  for (std::uint32_t i = 0; x != nullptr && y != nullptr && i < n; ++i) y[i] = x[i] + 1;
+}
+void update(const sim::Launch* launch) {
+  const auto n = launch->argument<std::uint32_t>(1);
+  float* const y = launch->array<float>(0, n);
+  for (std::uint32_t i = 0; y != nullptr && i < n; ++i) y[i] += 1;
+}
+void join(const sim::Launch* launch) {
+  const auto n = launch->argument<std::uint32_t>(3);
+  const float* const a = launch->array<float>(0, n);
+  const float* const b = launch->array<float>(1, n);
+  float* const y = launch->array<float>(2, n);
+  for (std::uint32_t i = 0; a != nullptr && b != nullptr && y != nullptr && i < n; ++i) {
+    y[i] = a[i] + b[i];
+  }
+}
+void nothing(const sim::Launch*) {}
+
+}  // namespace
+
+SharedBytes test_image() { return SharedBytes::copy_of(std::as_bytes(std::span(kImage))); }
+
+Gpu::Gpu(DeviceOptions options) {
+  device.emplace(cuda::Device::open({.driver = {REFRAIN_SIMCUDA}}, std::move(options)).value());
+  control = sim::control(REFRAIN_SIMCUDA);
+  REQUIRE(control != nullptr);
+  control->kernel_body("make", make);
+  control->kernel_body("map", map);
+  control->kernel_body("update", update);
+  control->kernel_body("join", join);
+  control->kernel_body("nothing", nothing);
+  REQUIRE(device->add_image(test_image()).ok());
+  control->clear_journal();
+}
+
+Gpu::~Gpu() {
+  control->release();
+  control->clear_faults();
+  device.reset();
+  CHECK(control->memory_in_use() == 0);
+  for (const char* const kind : {"stream", "event", "library", "graph", "exec"}) {
+    CAPTURE(kind);
+    CHECK(control->live(kind) == 0);
+  }
+}
+
+std::vector<std::string> Gpu::journal() const {
+  std::vector<sim::JournalEntry> entries(control->journal(nullptr, 0));
+  control->journal(entries.data(), entries.size());
+  std::vector<std::string> names;
+  for (const sim::JournalEntry& entry : entries) names.emplace_back(entry.function);
+  return names;
+}
+
+}  // namespace refrain::test
