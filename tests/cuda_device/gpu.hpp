@@ -48,9 +48,15 @@ struct Gpu {
   std::vector<std::string> journal() const;
 
   static constexpr std::uint32_t kCount = 64;
+  /// What it leaves in the driver is not looked at: a lost device is left alone.
+  mutable bool lost = false;
   std::optional<cuda::Device> device;
   const sim::Control* control = nullptr;
 };
+
+/// For a case that loses its device, and with it the process: runs it in a process of its own.
+/// Answers whether this is that process.
+bool in_own_process();
 
 /// `kCount` times `value`.
 inline std::vector<float> all(float value) { return std::vector<float>(Gpu::kCount, value); }

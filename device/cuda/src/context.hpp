@@ -140,7 +140,8 @@ class InDriverCallback {
 template <class Call>
 CUresult Context::attempt(Call&& call) noexcept {
   const CUresult code = call();
-  if (code == CUDA_SUCCESS || current()) return code;
+  if (code != CUDA_ERROR_INVALID_CONTEXT && code != CUDA_ERROR_INVALID_HANDLE) return code;
+  if (current()) return code;
   const Current here(*this);
   return here.code() == CUDA_SUCCESS ? call() : here.code();
 }
