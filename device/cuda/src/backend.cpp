@@ -231,19 +231,24 @@ class CudaBackend final : public Backend {
   Result<void> issue_one(CudaStream& stream, const BoundFill& fill, Ticket) {
     const DriverApi& api = context_->api();
     const std::uint64_t count = fill.bytes / fill.width;
-    const CUresult code = context_->attempt([&] {
-      switch (fill.width) {
-        case 1:
-          return api.cuMemsetD8Async(fill.destination, static_cast<unsigned char>(fill.pattern),
-                                     count, stream.handle());
-        case 2:
-          return api.cuMemsetD16Async(fill.destination, static_cast<unsigned short>(fill.pattern),
-                                      count, stream.handle());
-        default:
-          return api.cuMemsetD32Async(fill.destination, fill.pattern, count, stream.handle());
-      }
-    });
-    return context_->check(code, "cuMemset");
+    if (fill.width == 1) {
+      const auto pattern = static_cast<unsigned char>(fill.pattern);
+      return context_->check(context_->attempt([&] {
+        return api.cuMemsetD8Async(fill.destination, pattern, count, stream.handle());
+      }),
+                             "cuMemsetD8Async");
+    }
+    if (fill.width == 2) {
+      const auto pattern = static_cast<unsigned short>(fill.pattern);
+      return context_->check(context_->attempt([&] {
+        return api.cuMemsetD16Async(fill.destination, pattern, count, stream.handle());
+      }),
+                             "cuMemsetD16Async");
+    }
+    return context_->check(context_->attempt([&] {
+      return api.cuMemsetD32Async(fill.destination, fill.pattern, count, stream.handle());
+    }),
+                           "cuMemsetD32Async");
   }
   Result<void> issue_one(CudaStream& stream, const BoundHost& host, Ticket ticket) {
     context_->sweep();

@@ -85,14 +85,13 @@ bool Context::current() const noexcept {
 
 void Context::destroy(std::function<void(const DriverApi&)> destroy) noexcept {
   if (lost()) return;  // the books are closed without the driver
-  if (InDriverCallback::here()) {
-    const Lock lock(mutex_);
-    put_off_.push_back(std::move(destroy));
-    put_off_any_.store(true, std::memory_order_release);
-    return;
+  if (!InDriverCallback::here()) {
+    const Entered entered(*this);
+    if (entered.check(*this).ok()) return destroy(api());
   }
-  const Entered here(*this);
-  destroy(api());
+  const Lock lock(mutex_);
+  put_off_.push_back(std::move(destroy));
+  put_off_any_.store(true, std::memory_order_release);
 }
 
 void Context::sweep() noexcept {

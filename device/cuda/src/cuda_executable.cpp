@@ -245,7 +245,7 @@ Result<void> CudaExecutable::instantiate() {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
   const Result<void> made =
       context_->check(context_->api().cuGraphInstantiateWithParams(&exec_, template_, &params),
-                      "cuGraphInstantiate");
+                      "cuGraphInstantiateWithParams");
   if (made.ok()) return made;
   exec_ = nullptr;
   for (const Piece& each : pieces_) {
