@@ -296,9 +296,9 @@ Result<void> CudaExecutable::rebind(std::uint32_t region, std::uint64_t address)
 
 Result<void> CudaExecutable::run(CudaStream& stream, Ticket ticket) {
   if (exec_ == nullptr) {
-    return Error(ErrorKind::device_refused, "Graph " + graph_.title() +
-                                                " was not made anew when it was last bound, "
-                                                "because the driver refused; bind it again.");
+    return Error(ErrorKind::device_refused,
+                 "Graph " + graph_.title() +
+                     " has no executable, because the driver refused it when it was last bound.");
   }
   if (functions_ != 0) {
     in_flight_.add({ticket, &stream.completion(), stream.progress(), functions_});

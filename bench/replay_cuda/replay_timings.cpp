@@ -1,0 +1,113 @@
+// What refrain adds to the one driver call of a replay, over a driver that answers at once: the
+// floor is that call alone, through the same pointer. Measurements, never assertions.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "distribution.hpp"
+#include "driver_api.hpp"
+#include "refrain/cuda/device.hpp"
+#include "refrain/refrain.hpp"
+
+namespace refrain::bench {
+namespace {
+
+using Update = Kernel<InOut<float>, std::uint32_t>;
+constexpr std::uint32_t kFloats = 16;
+constexpr std::size_t kBatch = 64;  // replays between two syncs, as of a step that ends with a read
+
+constexpr std::string_view kImage = R"ptx(
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry update(.param .u64 y, .param .u32 n) { ret; }
+)ptx";
+
+struct Figures {
+  std::size_t nodes = 0;
+  std::size_t buffers = 0;
+  Distribution floor;
+  Distribution replay;
+};
+
+/// The nanoseconds of one of `kBatch` calls.
+template <class Call>
+Nanoseconds timed(Call&& call) {
+  const auto from = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < kBatch; ++i) call();
+  return between(from, std::chrono::steady_clock::now()) / static_cast<double>(kBatch);
+}
+
+Figures measure(const cuda::Driver& driver, const cuda::Device& device, std::size_t nodes,
+                std::size_t rounds) {
+  Stream stream = device.stream().value();
+  const Update update = device.kernel<Update>("update").value();
+  std::vector<Buffer<float>> buffers;
+  for (std::size_t i = 0; i < nodes; ++i) {
+    buffers.push_back(
+        device.buffer<float>("state " + std::to_string(i), kFloats, Role::state).value());
+  }
+  OpenWindow window = stream.record().value();
+  for (const Buffer<float>& each : buffers) stream.launch(update, grid(kFloats), each, kFloats);
+  const Recording recording = window.seal().value();
+  Instance step = instance(recording).value();
+  stream.write(buffers.front(), std::vector<float>(kFloats));
+  const cuda::Entrance entered = device.enter();
+
+  std::vector<Nanoseconds> floors;
+  std::vector<Nanoseconds> replays;
+  const auto launch = driver.api().cuGraphLaunch;
+  for (std::size_t round = 0; round < rounds + 5; ++round) {
+    const Nanoseconds floor = timed([&] { launch(nullptr, nullptr); });
+    const Nanoseconds replay = timed([&] {
+      auto replayed = step.replay(stream).into_result();
+      if (!replayed.ok()) throw BadResult(replayed.error());
+    });
+    stream.sync().value();
+    if (round < 5) continue;
+    floors.push_back(floor);
+    replays.push_back(replay);
+  }
+  return {nodes, buffers.size(), distribution(std::move(floors)), distribution(std::move(replays))};
+}
+
+int run(const std::string& library, std::size_t rounds, const std::string& json) {
+  const cuda::Driver driver = cuda::Driver::open({library}).value();
+  const cuda::Device device = cuda::Device::open({.driver = {library}}).value();
+  device.add_image(SharedBytes::copy_of(std::as_bytes(std::span(kImage)))).value();
+  nlohmann::json all = nlohmann::json::array();
+  fmt::print("driver: {}\n", driver.device_name(0).value());
+  fmt::print("{:>8} {:>12} {:>12} {:>12} {:>12}\n", "nodes", "floor ns", "replay ns", "over it",
+             "p99 ns");
+  for (const std::size_t nodes : {1U, 10U, 100U, 1000U, 10000U}) {
+    const Figures figures = measure(driver, device, nodes, rounds);
+    const Nanoseconds over = figures.replay.median - figures.floor.median;
+    fmt::print("{:8} {:12.1f} {:12.1f} {:12.1f} {:12.1f}\n", nodes, figures.floor.median,
+               figures.replay.median, over, figures.replay.p99);
+    all.push_back({{"nodes", nodes},
+                   {"floor_ns", figures.floor.median},
+                   {"ns", figures.replay.median},
+                   {"p99_ns", figures.replay.p99},
+                   {"over_ns", over}});
+  }
+  if (!json.empty()) std::ofstream(json) << all.dump(2) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace refrain::bench
+
+int main(int argc, char** argv) {
+  CLI::App app("Times replays over a CUDA driver that does nothing.");
+  std::string library = REFRAIN_NULL_DRIVER;
+  std::size_t rounds = 201;
+  std::string json;
+  app.add_option("--rounds", rounds, "how many rounds a row has")->check(CLI::PositiveNumber);
+  app.add_option("--json", json, "write the figures to this file too");
+  CLI11_PARSE(app, argc, argv);
+  return refrain::bench::run(library, rounds, json);
+}
