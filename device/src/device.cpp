@@ -111,10 +111,11 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
   });
 }
 
-void DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
-  order_.attach(ledger->stream());
+Order::HandedOver DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
+  Order::HandedOver handed_over = order_.attach(ledger->stream());
   const Lock lock(mutex_);
   ledgers_.push_back(std::move(ledger));
+  return handed_over;
 }
 
 void DeviceCore::detach(const Ledger& ledger) noexcept {

@@ -16,7 +16,7 @@ Ledger::Entry* Ledger::find(Ticket ticket) noexcept {
   return at < entries_.size() ? &entries_[at] : nullptr;
 }
 
-Result<Ticket> Ledger::enter(ScopeShow& show, OpenScope& scope, Work work) {
+Result<Ticket> Ledger::enter(ScopeShow& show, OpenScope& scope, Work&& work) {
   for (;;) {
     {
       // E10: who follows a failure moves the count before it takes this mutex, so it has either met
@@ -28,7 +28,7 @@ Result<Ticket> Ledger::enter(ScopeShow& show, OpenScope& scope, Work work) {
   }
 }
 
-Result<Ticket> Ledger::enter_now(OpenScope& scope, Work work) {
+Result<Ticket> Ledger::enter_now(OpenScope& scope, Work&& work) {
   if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
     return Error(ErrorKind::skipped, FailureId(bad));
   }
@@ -83,17 +83,20 @@ void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   // What it kept goes before anybody hears that it ended, and without the lock: a waiter may ask
   // for the memory, or for the instance, at once.
   const std::shared_ptr<Ledger> self = shared_from_this();  // which may be all that owns the stream
+  std::shared_ptr<const void> pin;
   std::vector<std::shared_ptr<const void>> pins;
   ForbiddenPlace here;
   {
     const Lock lock(mutex_);
     if (Entry* const entry = find(ticket)) {
+      pin.swap(entry->work.pin);
       pins.swap(entry->work.pins);
       here = place(*entry);
     }
   }
-  if (!pins.empty()) {
+  {
     const CallsForbidden forbidden(device_, here);  // E6: what they own is the program's too
+    pin.reset();
     pins.clear();
   }
   {

@@ -46,10 +46,11 @@ const Order::Line* Order::find(StreamId stream) const noexcept {
   return found != lines_.end() ? &*found : nullptr;
 }
 
-void Order::attach(StreamId stream) {
+Order::HandedOver Order::attach(StreamId stream) {
   const Lock lock(mutex_);
   lines_.push_back(Line{stream});
   asynchronous_.store(lines_.size(), std::memory_order_relaxed);
+  return lines_.back().handed_over;
 }
 
 void Order::detach(StreamId stream) noexcept {
@@ -139,34 +140,34 @@ std::optional<Error> Order::ask(const Access& work, const TouchedBytes& bytes) {
   return after_everything(line) ? std::nullopt : race(work, bytes, line);
 }
 
-std::optional<Error> Order::issue(const Access& work,
-                                  const std::shared_ptr<const TouchedBytes>& bytes) {
+Result<std::uint64_t> Order::issue(const Access& work,
+                                   const std::shared_ptr<const TouchedBytes>& bytes) {
   const Lock lock(mutex_);
   Line* const line = find(work.stream);
   if (!after_everything(line)) {
-    if (std::optional<Error> refused = race(work, *bytes, line)) return refused;
+    if (std::optional<Error> refused = race(work, *bytes, line)) return *std::move(refused);
   }
-  if (line == nullptr) return std::nullopt;  // it has ended when the call is back
+  if (line == nullptr) return std::uint64_t{0};  // it has ended when the call is back
   // The same lists again: whoever comes after this comes after the time before, too.
-  std::erase_if(log_, [&](const Logged& each) {
+  const auto same = [&](const Logged& each) {
     return each.bytes == bytes && each.work.stream == work.stream;
-  });
-  log_.push_back({work, bytes});
+  };
+  if (log_.empty() || !same(log_.back())) {
+    std::erase_if(log_, same);
+    log_.push_back({work, bytes});
+  } else {
+    log_.back().work = work;
+  }
   log_.back().work.number = ++line->issued;
   if (log_.size() > kMostLogged) sort_in();
-  return std::nullopt;
-}
-
-void Order::handed_over(StreamId stream) noexcept {
-  const Lock lock(mutex_);
-  if (Line* const line = find(stream)) line->handed_over = line->issued;
+  return line->issued;
 }
 
 Order::Clock Order::point() const {
   const Lock lock(mutex_);
   Clock point;
   // What one waits for is another's, and was handed over before its event was recorded.
-  for (const Line& line : lines_) point[line.stream] = line.handed_over;
+  for (const Line& line : lines_) point[line.stream] = line.handed_over->load();
   return point;
 }
 
@@ -205,7 +206,8 @@ void Order::raise(StreamId stream, std::uint64_t number) noexcept {
 
 void Order::add(Clock& point, const Access& work) const {
   const Line* const line = find(work.stream);
-  if (line == nullptr || work.number <= line->ended || work.number > line->handed_over) return;
+  if (line == nullptr || work.number <= line->ended) return;
+  if (work.number > line->handed_over->load()) return;
   Clock earlier;
   for (const auto& [from, clock] : line->clocks) {
     if (from <= work.number) earlier = clock;
@@ -223,12 +225,6 @@ void Order::ended(const Clock& point) {
   const Lock lock(mutex_);
   has_ended(point);
   prune();
-}
-
-std::uint64_t Order::issued(StreamId stream) const {
-  const Lock lock(mutex_);
-  const Line* const line = find(stream);
-  return line != nullptr ? line->issued : 0;
 }
 
 Order::Clock Order::point(std::span<const BufferBinding> bindings, bool readers) const {

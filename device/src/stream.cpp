@@ -47,7 +47,7 @@ Result<Stream> Device::stream_now(StreamKind kind) const {
     return std::move(backend).error();
   }
   made->backend = hold_for(core_, LiveStream(*core_, made->ledger, *std::move(backend)));
-  if (made->backend->asynchronous()) core_->attach(made->ledger);
+  if (made->backend->asynchronous()) made->handed_over = core_->attach(made->ledger);
   return Stream(std::move(made));
 }
 
@@ -126,9 +126,9 @@ Result<void> Stream::in_order(KernelId kernel, const std::shared_ptr<const Touch
   REFRAIN_TRY(after_recorded(kernel, bytes->reads, where));
   Order& order = core_->device->order();
   if (order.trivial() || !core_->device->checks() || capturing() != nullptr) return {};
-  std::optional<Error> refused = order.issue(Access{id(), 0, kernel, where}, bytes);  // E11
-  if (refused) return *std::move(refused);
-  core_->handing_over = core_->backend->asynchronous();
+  const Result<std::uint64_t> given = order.issue(Access{id(), 0, kernel, where}, bytes);  // E11
+  if (!given.ok()) return given.error();
+  core_->given = *given;
   return {};
 }
 
@@ -158,7 +158,7 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   work.held_back = terms.held_back;
   work.kernel = scope.kernel;
   work.where = scope.where;
-  if (core_->device->checks()) work.given = core_->device->order().issued(id());
+  work.given = core_->given;
   work.bytes = std::move(terms.bytes);
   if (work.bytes == nullptr) {
     const std::span<const BufferBinding> unrun = scope.unrun_writes();
@@ -174,7 +174,7 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
       }
     }
   }
-  if (terms.pins) work.pins.push_back(std::move(terms.pins));
+  work.pin = std::move(terms.pins);
   Result<Ticket> ticket = core_->ledger->enter(core_->show, scope, std::move(work));
   if (!ticket.ok()) {
     if (WarmUpPass* const pass = WarmUpPass::hearing(*core_->device)) {

@@ -232,7 +232,7 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
     if (Result<void> complete = body.complete(); !complete.ok()) return std::move(complete).error();
   }
 
-  const std::shared_ptr<const TouchedBytes> bytes = body.touched;
+  const std::shared_ptr<const TouchedBytes>& bytes = body.touched;  // which stays, held (P7)
   if (Result<void> ordered = stream.in_order(body.plan->name, bytes, where); !ordered.ok()) {
     // E11: as any refused work, but for the states, which are still those of the step before (P2).
     failed_writing(stream, body.plan->name, WriteSet::borrowed(bytes->unrun_writes),

@@ -68,7 +68,7 @@ class DeviceCore final : public OpenWindows {
                                                      Region region, bool unwritten);
 
   // The ledgers of streams whose work may fail late.
-  void attach(std::shared_ptr<Ledger> ledger);
+  Order::HandedOver attach(std::shared_ptr<Ledger> ledger);
   void detach(const Ledger& ledger) noexcept;
   /// Waits for the last work in flight that writes `bindings`, or, with `readers`, touches them.
   /// What is issued from now on comes after it (E11).

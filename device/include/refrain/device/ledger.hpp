@@ -3,9 +3,9 @@
 // not run, work that writes them anew makes them good.
 #pragma once
 
+#include <boost/container/deque.hpp>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,8 +30,9 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
   struct Work {
     KernelId kernel;
     Where where;
-    std::shared_ptr<const TouchedBytes> bytes;      ///< Never null.
-    std::vector<std::shared_ptr<const void>> pins;  ///< Memory that waits for it.
+    std::shared_ptr<const TouchedBytes> bytes;  ///< Never null.
+    std::shared_ptr<const void> pin;            ///< Waits for it, as do `pins`.
+    std::vector<std::shared_ptr<const void>> pins;
     std::uint64_t given = 0;  ///< Which of the stream's pieces it is, from 1 (E11).
     Remarks remarks;          ///< Added to its error.
     bool held_back = true;    ///< By a failure of what it reads (E10).
@@ -49,7 +50,7 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
 
   /// Enters work of the scope that is open, the innermost of `show`. Refuses when a failure has
   /// reached the scope's inputs since they were looked at; nothing is entered then.
-  Result<Ticket> enter(ScopeShow& show, OpenScope& scope, Work work);
+  Result<Ticket> enter(ScopeShow& show, OpenScope& scope, Work&& work);
   /// Takes back the newest entry, which the device would not take.
   void withdraw(Ticket ticket) noexcept;
 
@@ -77,7 +78,11 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
     bool ended = false;
   };
 
-  Result<Ticket> enter_now(OpenScope& scope, Work work) REFRAIN_REQUIRES(mutex_);
+  // Thousands of small pieces come and go: blocks that hold many.
+  using Entries = boost::container::deque<
+      Entry, void, boost::container::deque_options<boost::container::block_bytes<16384>>::type>;
+
+  Result<Ticket> enter_now(OpenScope& scope, Work&& work) REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] Entry* find(Ticket ticket) noexcept REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] ForbiddenPlace place(const Entry& entry) const noexcept REFRAIN_REQUIRES(mutex_);
   /// Whether nothing up to `ticket` is in flight.
@@ -90,7 +95,7 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
   Mutex mutex_;
   std::shared_ptr<BackendStream> silent_ REFRAIN_GUARDED_BY(mutex_);
   std::condition_variable_any ended_;
-  std::deque<Entry> entries_ REFRAIN_GUARDED_BY(mutex_);  // in issue order; retires at the front
+  Entries entries_ REFRAIN_GUARDED_BY(mutex_);  // in issue order; retires at the front
   Ticket last_ REFRAIN_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ REFRAIN_GUARDED_BY(mutex_);
   WarmUpPass* pass_ REFRAIN_GUARDED_BY(mutex_) = nullptr;

@@ -22,6 +22,7 @@
 
 #include "refrain/base/error.hpp"
 #include "refrain/base/mutex.hpp"
+#include "refrain/base/result.hpp"
 #include "refrain/base/where.hpp"
 #include "refrain/device/accesses.hpp"
 #include "refrain/scope/buffer_binding.hpp"
@@ -42,24 +43,26 @@ class Order {
     return asynchronous_.load(std::memory_order_relaxed) == 0;
   }
 
-  /// A stream whose work may go on when its call is back.
-  void attach(StreamId stream);
+  /// How much of a stream's work the device has, or never will have.
+  using HandedOver = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+  /// A stream whose work may go on when its call is back. What it answers is raised to the number
+  /// of each piece of work once the call that issued it is over: before that nobody can wait for
+  /// it, so no wait of another thread ends it.
+  HandedOver attach(StreamId stream);
   /// It is gone, and all its work has ended.
   void detach(StreamId stream) noexcept;
   /// The buffer is gone.
   void forget(BufferId buffer);
 
-  /// `work` is about to be issued. Refuses (`unordered`), naming both, when it conflicts with work
+  /// `work` is about to be issued. Answers which piece of its stream's it is, from 1, or 0 for an
+  /// inline stream's. Refuses (`unordered`), naming both, when it conflicts with work
   /// that it is not ordered after; it does not count as issued then. `bytes` are kept for as long
   /// as they matter; lists that come again, as those of a replay do, cost nothing to keep.
-  [[nodiscard]] std::optional<Error> issue(const Access& work,
-                                           const std::shared_ptr<const TouchedBytes>& bytes);
+  [[nodiscard]] Result<std::uint64_t> issue(const Access& work,
+                                            const std::shared_ptr<const TouchedBytes>& bytes);
   /// The refusal of `issue`, for a scope around work that counts by itself.
   [[nodiscard]] std::optional<Error> ask(const Access& work, const TouchedBytes& bytes);
-  /// The call that issued the newest work of `stream` is over: the device has the work, or never
-  /// will. Before that nobody can wait for it, so no wait of another thread ends it.
-  void handed_over(StreamId stream) noexcept;
-
   /// A point after all that every stream was given.
   [[nodiscard]] Clock point() const;
   /// A point after all that `stream` was given; for its thread.
@@ -67,8 +70,6 @@ class Order {
   /// What `stream` is given next comes after `point`. An inline stream has waited for it.
   void wait(StreamId stream, const Clock& point);
 
-  /// How much `stream` was given.
-  [[nodiscard]] std::uint64_t issued(StreamId stream) const;
   /// A point after all that writes `bindings`, or, with `readers`, touches them. What was skipped
   /// counts: whoever waits for it waits for what comes before it.
   [[nodiscard]] Clock point(std::span<const BufferBinding> bindings, bool readers) const;
@@ -82,7 +83,7 @@ class Order {
   struct Line {
     StreamId stream;
     std::uint64_t issued = 0;
-    std::uint64_t handed_over = 0;
+    HandedOver handed_over = std::make_shared<std::atomic<std::uint64_t>>(0);
     std::uint64_t ended = 0;
     /// Its clock from each number on, oldest first; never empty. What has ended needs none.
     std::deque<std::pair<std::uint64_t, Clock>> clocks{{0, Clock{}}};

@@ -59,8 +59,9 @@ struct StreamCore {
   std::shared_ptr<BackendStream> backend;  // of a LiveStream; null once the handle is gone
   std::shared_ptr<Window> window;          // the one that it is a member of, if any
   Members::Index member = Members::kOrigin;
-  bool handing_over = false;  // the newest work counts as issued (E11), and its call is not over
-  std::uint64_t failed = 0;   // scopes of this stream that failed or were skipped
+  std::uint64_t given = 0;  // which piece of work is being issued (E11), outside a call the last
+  Order::HandedOver handed_over;  // null for an inline stream
+  std::uint64_t failed = 0;       // scopes of this stream that failed or were skipped
 };
 
 /// Around a call that issues work, from before it asks for its order (E11).
@@ -70,9 +71,7 @@ class IssuingCall {
   IssuingCall(const IssuingCall&) = delete;
   IssuingCall& operator=(const IssuingCall&) = delete;
   ~IssuingCall() {
-    if (!core_.handing_over) return;
-    core_.handing_over = false;
-    core_.device->order().handed_over(core_.show.stream());
+    if (core_.handed_over != nullptr) core_.handed_over->store(core_.given);
   }
 
  private:
