@@ -13,6 +13,7 @@
 
 #include "vad/compare.hpp"
 #include "vad/demo.hpp"
+#include "vad/device.hpp"
 #include "vad/probabilities.hpp"
 #include "vad/session.hpp"
 
@@ -26,6 +27,7 @@ struct Options {
   std::string load;
   std::string out;
   std::string expect;
+  std::string device = "host";
   std::size_t sessions = 1;
   std::size_t threads = 1;
   std::size_t passes = 20;
@@ -33,12 +35,6 @@ struct Options {
 
 std::shared_ptr<const vad::Weights> shared_weights(const std::string& path) {
   return std::make_shared<const vad::Weights>(vad::read_weights(path).value());
-}
-
-refrain::host::Device make_device() {
-  refrain::host::Device device(refrain::DeviceOptions{.checks = true});
-  device.register_kernels(vad::register_kernels).value();
-  return device;
 }
 
 int refused(const std::string& why) {
@@ -80,13 +76,13 @@ int eager(const Options& options) {
   const auto weights = shared_weights(options.weights);
   const vad::Audio audio = vad::read_audio(options.pcm).value();
   const std::vector<double> expected = expected_by(options);
-  vad::EagerSession session(make_device(), weights);
+  vad::EagerSession session(vad::open_device(options.device).value(), weights);
   return report(options, vad::run(session, audio), expected);
 }
 
 int record(const Options& options) {
   const auto weights = shared_weights(options.weights);
-  const refrain::host::Device device = make_device();
+  const refrain::Device device = vad::open_device(options.device).value();
   refrain::Stream stream = device.stream().value();
   const vad::Step step = vad::make_step(device, weights);
   const refrain::Recording recording = vad::record_step(stream, step).value();
@@ -101,7 +97,7 @@ int record(const Options& options) {
 int replay(const Options& options) {
   const vad::Audio audio = vad::read_audio(options.pcm).value();
   const std::vector<double> expected = expected_by(options);
-  const refrain::host::Device device = make_device();
+  const refrain::Device device = vad::open_device(options.device).value();
   const auto begin = std::chrono::steady_clock::now();
   const refrain::Plan plan = refrain::load(device, options.load).value();
   const auto end = std::chrono::steady_clock::now();
@@ -157,20 +153,27 @@ int run(int argc, char** argv) {
     command->add_option("--out", options.out, "writes the probabilities here, one a line");
     command->add_option("--expect", options.expect, "compares with the probabilities in this file");
   };
+  const auto device = [&](CLI::App* command) {
+    command->add_option("--device", options.device, "host, or cuda for the first GPU")
+        ->check(CLI::IsMember({"host", "cuda"}));
+  };
   auto* const eager_command = app.add_subcommand("eager", "launches every step anew");
   weights(eager_command);
   pcm(eager_command);
   results(eager_command);
+  device(eager_command);
 
   auto* const record_command = app.add_subcommand("record", "records one step and saves it");
   weights(record_command);
   record_command->add_option("--save", options.save, "the capture file to write")->required();
+  device(record_command);
 
   auto* const replay_command =
       app.add_subcommand("replay", "replays a saved step; needs no weights");
   replay_command->add_option("--load", options.load, "the capture file")->required();
   pcm(replay_command);
   results(replay_command);
+  device(replay_command);
   replay_command
       ->add_option("--sessions", options.sessions,
                    "also runs that many at once, and checks that each is as alone")

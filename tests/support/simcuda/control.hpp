@@ -7,6 +7,8 @@
 //   SIM_SEED             0 (default): work runs in the order it was issued; else a seed for a
 //   random
 //                        legal order
+//   SIM_KERNELS          a shared object that exports `simKernels`: bodies for the kernels of a
+//                        program that knows nothing of the simulation
 //   SIM_BUG              the name of one deliberate error (docs/gpu/README.md lists them), for
 //                        testing tests
 #pragma once
@@ -53,6 +55,12 @@ struct Launch {
 
 /// Runs on the simulation's own thread, once a launch for its whole grid.
 using KernelBody = void (*)(const Launch*);
+
+/// One of those that `const NamedBody* simKernels()` answers, the last with a null name.
+struct NamedBody {
+  const char* name;
+  KernelBody body;
+};
 
 /// What else a planned fault does, beside making the call answer its code.
 enum class Effect : int {

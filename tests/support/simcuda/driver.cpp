@@ -1,5 +1,7 @@
 #include "simcuda/driver.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -69,6 +71,17 @@ CUresult error_of(const Driver& driver, Context& context) {
   return error;
 }
 
+/// The bodies of the object that SIM_KERNELS names, which stays loaded.
+const NamedBody* named_bodies() {
+  static constexpr NamedBody kNone{nullptr, nullptr};
+  const std::string path = environment("SIM_KERNELS");
+  if (path.empty()) return &kNone;
+  void* const object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const symbol = object == nullptr ? nullptr : dlsym(object, "simKernels");
+  if (symbol == nullptr) give_up("SIM_KERNELS", "is " + path + ", which exports no simKernels");
+  return reinterpret_cast<const NamedBody* (*)()>(symbol)();
+}
+
 }  // namespace
 
 ThreadState& this_thread() {
@@ -88,7 +101,11 @@ ThreadState& this_thread() {
   return *state;
 }
 
-Driver::Driver() : version(version_to_be()), bug(bug_to_be()), queue(seed_to_be(), !bug.empty()) {}
+Driver::Driver() : version(version_to_be()), bug(bug_to_be()), queue(seed_to_be(), !bug.empty()) {
+  for (const NamedBody* each = named_bodies(); each->name != nullptr; ++each) {
+    bodies[each->name] = each->body;
+  }
+}
 
 Driver& Driver::get() {
   // Never destroyed: threads of the program may call the driver until its very end.
