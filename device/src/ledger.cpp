@@ -64,22 +64,37 @@ Result<void> Ledger::run(Ticket ticket, const std::function<Result<void>()>& cod
       here = place(*entry);
     }
   }
-  const CallsForbidden forbidden(device_, here);  // E6
-  try {
-    Result<void> ran = code();
-    if (ran.ok() && forbidden.refused()) return *forbidden.refused();
-    return ran;
-  } catch (const NodeThrew& threw) {
-    return threw.error;
-  } catch (...) {
-    return Error::thrown(std::current_exception());  // nobody is there to catch it
+  const Result<void> ran = [&]() -> Result<void> {
+    const CallsForbidden forbidden(device_, here);  // E6
+    try {
+      Result<void> answered = code();
+      if (answered.ok() && forbidden.refused()) return *forbidden.refused();
+      return answered;
+    } catch (const NodeThrew& threw) {
+      return threw.error;
+    } catch (...) {
+      return Error::thrown(std::current_exception());  // nobody is there to catch it
+    }
+  }();
+  if (!ran.ok()) failed(ticket, ran.error());
+  return ran;
+}
+
+void Ledger::failed(Ticket ticket, const Error& error) noexcept {
+  {
+    const Lock lock(mutex_);
+    Entry* const entry = find(ticket);
+    if (entry == nullptr || entry->failed) return;
+    entry->failed = true;
   }
+  // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
+  Error told = device_.failed_late(*this, ticket, error);
+  const Lock lock(mutex_);
+  if (!failure_) failure_ = std::move(told);
 }
 
 void Ledger::ended(Ticket ticket, const Error* error) noexcept {
-  // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
-  std::optional<Error> told;
-  if (error != nullptr) told = device_.failed_late(*this, ticket, *error);
+  if (error != nullptr) failed(ticket, *error);
   // What it kept goes before anybody hears that it ended, and without the lock: a waiter may ask
   // for the memory, or for the instance, at once.
   const std::shared_ptr<Ledger> self = shared_from_this();  // which may be all that owns the stream
@@ -101,7 +116,6 @@ void Ledger::ended(Ticket ticket, const Error* error) noexcept {
   }
   {
     const Lock lock(mutex_);
-    if (told && !failure_) failure_ = std::move(told);
     if (Entry* const entry = find(ticket)) entry->ended = true;
     while (!entries_.empty() && entries_.front().ended) entries_.pop_front();
   }
@@ -120,29 +134,18 @@ void Ledger::settle(Ticket ticket) noexcept {
     silent = silent_;
   }
   if (silent == nullptr) return;
-  Settled settled = silent->settle(ticket);
+  const Settled settled = silent->settle(ticket);
   for (;;) {
     Ticket next = 0;
     {
       const Lock lock(mutex_);
-      for (const Entry& entry : entries_) {
-        if (!entry.ended) {
-          next = entry.ticket;
-          break;
-        }
-      }
+      const auto first = std::find_if(entries_.begin(), entries_.end(),
+                                      [](const Entry& entry) { return !entry.ended; });
+      if (first == entries_.end()) return;
+      next = first->ticket;
     }
-    if (next == 0) return;
-    if (next > settled.through) {
-      if (next > settled.lost_through) return;
-      ended(next, &*settled.lost);  // P12
-      continue;
-    }
-    while (!settled.failed.empty() && settled.failed.front().ticket < next) {
-      settled.failed.pop_front();
-    }
-    const bool failed = !settled.failed.empty() && settled.failed.front().ticket == next;
-    ended(next, failed ? &settled.failed.front().error : nullptr);
+    if (next > std::max(settled.through, settled.lost_through)) return;
+    ended(next, next > settled.through ? &*settled.lost : nullptr);  // P12
   }
 }
 

@@ -25,14 +25,12 @@ constexpr std::uint32_t kAlignment = 256;
 struct EagerCall {
   std::unique_ptr<StagedCall> call;
   Completion* completion = nullptr;
-  std::shared_ptr<StreamProgress> progress;
   Ticket ticket = 0;
 
   static void CUDA_CB run(void* eager) {
     const InDriverCallback here;
     auto& it = *static_cast<EagerCall*>(eager);
-    const Result<void> ran = it.completion->run(it.ticket, [&] { return it.call->call(); });
-    if (!ran.ok()) it.progress->failed(it.ticket, ran.error());
+    static_cast<void>(it.completion->run(it.ticket, [&] { return it.call->call(); }));
   }
 };
 
@@ -254,8 +252,8 @@ class CudaBackend final : public Backend {
     context_->sweep();
     auto staged = StagedCall::make(context_, host);
     if (!staged.ok()) return std::move(staged).error();
-    const auto eager = std::make_shared<EagerCall>(
-        EagerCall{*std::move(staged), &stream.completion(), stream.progress(), ticket});
+    const auto eager =
+        std::make_shared<EagerCall>(EagerCall{*std::move(staged), &stream.completion(), ticket});
     stream.keep(ticket, eager);
     const Result<void> queued = queue(stream, *eager);
     // Some of it may be under way, and it must not outlive this call, which is refused.

@@ -301,7 +301,7 @@ Result<void> CudaExecutable::run(CudaStream& stream, Ticket ticket) {
                      " has no executable, because the driver refused it when it was last bound.");
   }
   if (functions_ != 0) {
-    in_flight_.add({ticket, &stream.completion(), stream.progress(), functions_});
+    in_flight_.add({ticket, &stream.completion(), functions_});
   }
   const Result<void> launched = context_->check(
       context_->attempt([&] { return context_->api().cuGraphLaunch(exec_, stream.handle()); }),
@@ -332,10 +332,7 @@ void CudaExecutable::run_host(HostPiece& piece) noexcept {
         rethrow_of_node(graph_, piece.node);
       }
     });
-    if (!ran.ok()) {
-      in_flight_.fail(replay);
-      replay.progress->failed(replay.ticket, ran.error());
-    }
+    if (!ran.ok()) in_flight_.fail(replay);
   }
   in_flight_.one_ran(replay);
 }

@@ -22,7 +22,6 @@ class ReplaysInFlight {
   struct Replay {
     Ticket ticket = 0;
     Completion* completion = nullptr;
-    std::shared_ptr<StreamProgress> progress{};
     std::size_t left = 0;  // functions that have not run
     bool failed = false;   // one has: the others do not run
   };

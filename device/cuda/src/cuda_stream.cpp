@@ -22,20 +22,6 @@ void StreamProgress::ended(Ticket ticket) noexcept {
   }
 }
 
-void StreamProgress::failed(Ticket ticket, const Error& error) noexcept {
-  const Lock lock(mutex_);
-  if (failed_.empty() || failed_.back().ticket != ticket) failed_.push_back({ticket, error});
-}
-
-std::list<Settled::Failed> StreamProgress::take_failed(Ticket ticket) noexcept {
-  std::list<Settled::Failed> taken;
-  const Lock lock(mutex_);
-  auto end = failed_.begin();
-  while (end != failed_.end() && end->ticket <= ticket) ++end;
-  taken.splice(taken.end(), failed_, failed_.begin(), end);
-  return taken;
-}
-
 Result<std::unique_ptr<CudaEvent>> CudaEvent::create(const std::shared_ptr<Context>& context) {
   const Entered here(*context);
   REFRAIN_TRY(here.check(*context));
@@ -101,7 +87,6 @@ Settled CudaStream::settle(Ticket ticket) noexcept {
     settled.lost = context_->lost_in_flight();
     settled.lost_through = progress_->given();
   }
-  settled.failed = progress_->take_failed(settled.through);
   let_go(std::max(settled.through, settled.lost_through));
   return settled;
 }

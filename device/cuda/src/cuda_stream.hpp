@@ -31,8 +31,7 @@ class PinnedMemory {
   void* memory_;
 };
 
-/// What is known of a stream's work; its events and its functions in flight share it. Safe to
-/// share.
+/// What is known of a stream's work; its events share it. Safe to share.
 class StreamProgress {
  public:
   /// The driver has taken the work. By the stream's thread.
@@ -41,16 +40,10 @@ class StreamProgress {
   /// All up to `ticket` has ended.
   void ended(Ticket ticket) noexcept;
   [[nodiscard]] Ticket ended() const noexcept { return ended_.load(std::memory_order_acquire); }
-  /// Code of the program's that is part of the work has failed. The first failure of each counts.
-  void failed(Ticket ticket, const Error& error) noexcept;
-  /// Takes the failures up to `ticket`.
-  std::list<Settled::Failed> take_failed(Ticket ticket) noexcept;
 
  private:
   std::atomic<Ticket> given_{0};
   std::atomic<Ticket> ended_{0};
-  Mutex mutex_;
-  std::list<Settled::Failed> failed_ REFRAIN_GUARDED_BY(mutex_);
 };
 
 class CudaEvent final : public BackendEvent {

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,7 +69,8 @@ class Completion {
  public:
   virtual ~Completion() = default;
   /// Runs code of the program's that is (part of) the work, in this thread: not at all when what
-  /// the work reads has failed meanwhile (E10). Answers its error, also for what it throws.
+  /// the work reads has failed meanwhile (E10). Answers its error, also for what it throws; that
+  /// has been told then.
   virtual Result<void> run(Ticket ticket, const std::function<Result<void>()>& code) noexcept = 0;
   /// The work has ended, with an error if there is one, or was not run.
   virtual void ended(Ticket ticket, const Error* error) noexcept = 0;
@@ -78,12 +78,7 @@ class Completion {
 
 /// What a silent stream knows of how its work ended.
 struct Settled {
-  struct Failed {
-    Ticket ticket = 0;
-    Error error;
-  };
-  Ticket through = 0;        ///< All work up to it has ended.
-  std::list<Failed> failed;  ///< Of that work; told once, in issue order.
+  Ticket through = 0;  ///< All work up to it has ended.
   /// What became of work after it, up to `lost_through`: the device was lost meanwhile.
   std::optional<Error> lost;
   Ticket lost_through = 0;

@@ -75,6 +75,7 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
     std::uint64_t order = 0;  // among all that the device was given
     Work work;
     bool poisoned = false;
+    bool failed = false;  // and everybody has been told
     bool ended = false;
   };
 
@@ -84,6 +85,8 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
 
   Result<Ticket> enter_now(OpenScope& scope, Work&& work) REFRAIN_REQUIRES(mutex_);
   [[nodiscard]] Entry* find(Ticket ticket) noexcept REFRAIN_REQUIRES(mutex_);
+  /// The work has failed; only the first time counts.
+  void failed(Ticket ticket, const Error& error) noexcept;
   [[nodiscard]] ForbiddenPlace place(const Entry& entry) const noexcept REFRAIN_REQUIRES(mutex_);
   /// Whether nothing up to `ticket` is in flight.
   [[nodiscard]] bool passed(Ticket ticket) const noexcept REFRAIN_REQUIRES(mutex_);
