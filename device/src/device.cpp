@@ -111,6 +111,22 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
   });
 }
 
+Result<std::shared_ptr<const Allocation>> DeviceCore::adopt(const std::shared_ptr<DeviceCore>& self,
+                                                            Region region, std::uint64_t address,
+                                                            std::shared_ptr<const void> owner) {
+  return wanted([&]() -> Result<std::shared_ptr<const Allocation>> {
+    const DeviceMemory memory{address, region.bytes};
+    if (Result<void> usable = backend_->may_use(memory); !usable.ok()) {
+      Error told = usable.error().with_context("While adopting buffer " + quote(region.name) +
+                                               " of " + std::to_string(region.bytes) + " bytes.");
+      refused_by_device(told);
+      return told;
+    }
+    std::shared_ptr<MemoryBlock> block(new MemoryBlock(memory, std::move(owner)), FreeMemory{self});
+    return Allocation::make(self, std::move(region), std::move(block), false);
+  });
+}
+
 Order::HandedOver DeviceCore::attach(std::shared_ptr<Ledger> ledger) {
   Order::HandedOver handed_over = order_.attach(ledger->stream());
   const Lock lock(mutex_);
@@ -357,8 +373,8 @@ void DeviceCore::refused_by_device(const Error& error) noexcept {
   }
 }
 
-Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::uint64_t count,
-                                                           std::uint64_t element_bytes) const {
+Result<void> Device::counted(const Region& region, std::uint64_t count,
+                             std::uint64_t element_bytes) {
   if (count == 0 || count > ~std::uint64_t{0} / element_bytes ||
       region.bytes % element_bytes != 0) {
     return Error(ErrorKind::invalid_argument, "Buffer " + quote(region.name) + " cannot have " +
@@ -366,7 +382,37 @@ Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::u
                                                   std::to_string(element_bytes) + " bytes (" +
                                                   std::to_string(region.bytes) + " bytes given).");
   }
+  return {};
+}
+
+Result<std::shared_ptr<const Allocation>> Device::allocate(Region region, std::uint64_t count,
+                                                           std::uint64_t element_bytes) const {
+  REFRAIN_TRY(counted(region, count, element_bytes));
   return core_->allocate(core_, std::move(region), core_->checks());
+}
+
+Result<std::shared_ptr<const Allocation>> Device::adopt(Region region, std::uint64_t address,
+                                                        std::uint64_t count,
+                                                        std::uint64_t element_bytes,
+                                                        std::shared_ptr<const void> owner) const {
+  REFRAIN_TRY(counted(region, count, element_bytes));
+  if (region.role == Role::constant) {
+    return Error(ErrorKind::invalid_argument,
+                 "Buffer " + quote(region.name) +
+                     " cannot be adopted as a constant, whose bytes a graph owns; "
+                     "Device::constant takes them.");
+  }
+  if (address == 0 || address % element_bytes != 0) {
+    return Error(ErrorKind::invalid_argument,
+                 "Buffer " + quote(region.name) + " cannot be adopted at address " +
+                     std::to_string(address) + ", which is no multiple of its elements' " +
+                     std::to_string(element_bytes) + " bytes, or null.");
+  }
+  // As aligned as it is, up to what memory of our own would be.
+  const std::uint64_t aligned = address & (~address + 1);
+  region.alignment = static_cast<std::uint32_t>(std::min<std::uint64_t>(region.alignment, aligned));
+  if (region.role == Role::state) region.start = ZeroStart{};
+  return core_->adopt(core_, std::move(region), address, std::move(owner));
 }
 
 Result<LoadedKernel> Device::load(KernelSignature signature) const {

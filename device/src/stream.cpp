@@ -36,12 +36,17 @@ StreamId next_stream() noexcept {
 }  // namespace
 
 Result<Stream> Device::stream(StreamKind kind) const {
-  return core_->wanted([&] { return stream_now(kind); });
+  return stream_over(
+      [&](Completion& completion) { return core_->backend().stream(kind, completion); });
 }
 
-Result<Stream> Device::stream_now(StreamKind kind) const {
+Result<Stream> Device::stream_over(const MakeStream& make) const {
+  return core_->wanted([&] { return stream_now(make); });
+}
+
+Result<Stream> Device::stream_now(const MakeStream& make) const {
   auto made = std::make_shared<StreamCore>(core_, next_stream());
-  Result<std::unique_ptr<BackendStream>> backend = core_->backend().stream(kind, *made->ledger);
+  Result<std::unique_ptr<BackendStream>> backend = make(*made->ledger);
   if (!backend.ok()) {
     core_->refused_by_device(backend.error());  // C17
     return std::move(backend).error();

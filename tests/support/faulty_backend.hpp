@@ -64,6 +64,10 @@ class FaultyBackend final : public Backend {
     --held_;
     beneath_->release(memory);
   }
+  Result<void> may_use(const DeviceMemory& memory) override {
+    REFRAIN_TRY(let("may_use"));
+    return beneath_->may_use(memory);
+  }
   Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) override {
     REFRAIN_TRY(let("upload"));
     return beneath_->upload(address, bytes);

@@ -44,6 +44,7 @@ class WatchedBackend final : public Backend {
     log_->gone(memory.bytes == 0 ? "constant" : "memory of " + std::to_string(memory.bytes));
     beneath_->release(memory);
   }
+  Result<void> may_use(const DeviceMemory& memory) override { return beneath_->may_use(memory); }
   Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) override {
     return beneath_->upload(address, bytes);
   }

@@ -60,6 +60,9 @@ class CudaBackend final : public Backend {
     context_->destroy(
         [address = memory.address](const DriverApi& api) { api.cuMemFree_v2(address); });
   }
+  Result<void> may_use(const DeviceMemory& memory) override {
+    return context_->told(may_use_now(memory));
+  }
   Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) override {
     return context_->told(
         transfers_->move("cuMemcpyHtoDAsync", [&](const DriverApi& api, CUstream stream) {
@@ -92,10 +95,12 @@ class CudaBackend final : public Backend {
   Result<std::shared_ptr<BackendEvent>> record(BackendStream& stream) override {
     REFRAIN_TRY(context_->alive());
     context_->sweep();
+    REFRAIN_TRY(cuda(stream).ours());
     return context_->told(record_now(cuda(stream)));
   }
   Result<void> wait(BackendStream& stream, const std::shared_ptr<BackendEvent>& event) override {
     REFRAIN_TRY(context_->alive());
+    REFRAIN_TRY(cuda(stream).ours());
     return context_->told(context_->check(context_->attempt([&] {
       return context_->api().cuStreamWaitEvent(cuda(stream).handle(), cuda(*event).handle(), 0);
     }),
@@ -112,6 +117,7 @@ class CudaBackend final : public Backend {
 
   Result<void> issue(BackendStream& stream, const BoundNode& node, Ticket ticket) override {
     REFRAIN_TRY(context_->alive());
+    REFRAIN_TRY(cuda(stream).ours());
     const Result<void> issued =
         std::visit([&](const auto& each) { return issue_one(cuda(stream), each, ticket); }, node);
     if (issued.ok()) cuda(stream).given(ticket);
@@ -144,6 +150,7 @@ class CudaBackend final : public Backend {
   }
   Result<void> run(BackendStream& stream, Executable& executable, Ticket ticket) override {
     if (context_->lost()) return context_->alive();
+    REFRAIN_TRY(cuda(stream).ours());
     return context_->told(static_cast<CudaExecutable&>(executable).run(cuda(stream), ticket));
   }
 
@@ -166,6 +173,24 @@ class CudaBackend final : public Backend {
     CUdeviceptr address = 0;
     REFRAIN_TRY(context_->check(context_->api().cuMemAlloc_v2(&address, bytes), "cuMemAlloc"));
     return DeviceMemory{address, bytes};
+  }
+
+  Result<void> may_use_now(const DeviceMemory& memory) {
+    REFRAIN_TRY(context_->alive());
+    const Entered here(*context_);
+    REFRAIN_TRY(here.check(*context_));
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    const Result<void> found =
+        context_->check(context_->api().cuMemGetAddressRange_v2(&base, &bytes, memory.address),
+                        "cuMemGetAddressRange");
+    if (!found.ok()) {
+      return found.error().with_context("The address may be in no memory of this CUDA device.");
+    }
+    const std::uint64_t before = memory.address - base;
+    if (before <= bytes && memory.bytes <= bytes - before) return {};
+    return Error(ErrorKind::invalid_argument,
+                 "The memory there ends after " + std::to_string(bytes - before) + " bytes.");
   }
 
   Result<std::shared_ptr<BackendEvent>> record_now(CudaStream& stream) {
@@ -288,14 +313,12 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-Result<Parts> make_parts(const Driver& driver, int ordinal) {
-  auto context = Context::primary(driver, ordinal);
-  if (!context.ok()) return std::move(context).error();
-  auto transfers = Transfers::create(*context);
+Result<Parts> make_parts(std::shared_ptr<Context> context) {
+  auto transfers = Transfers::create(context);
   if (!transfers.ok()) return std::move(transfers).error();
-  auto images = std::make_shared<KernelImages>(*context);
-  auto backend = std::make_shared<CudaBackend>(*context, *std::move(transfers), images);
-  return Parts{*std::move(context), std::move(images), std::move(backend)};
+  auto images = std::make_shared<KernelImages>(context);
+  auto backend = std::make_shared<CudaBackend>(context, *std::move(transfers), images);
+  return Parts{std::move(context), std::move(images), std::move(backend)};
 }
 
 }  // namespace refrain::cuda

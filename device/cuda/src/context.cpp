@@ -12,12 +12,23 @@ Result<std::shared_ptr<Context>> Context::primary(const Driver& driver, int ordi
   CUcontext retained = nullptr;
   REFRAIN_TRY(cuda::check(api.cuDevicePrimaryCtxRetain(&retained, device),
                           "cuDevicePrimaryCtxRetain for device " + std::to_string(ordinal)));
-  return std::make_shared<Context>(driver, device, retained);
+  return std::make_shared<Context>(driver, device, retained, true);
+}
+
+Result<std::shared_ptr<Context>> Context::adopt(const Driver& driver, CUcontext context) {
+  const DriverApi& api = driver.api();
+  REFRAIN_TRY(cuda::check(api.cuCtxPushCurrent_v2(context), "cuCtxPushCurrent"));
+  CUdevice device = 0;
+  const Result<void> asked = cuda::check(api.cuCtxGetDevice(&device), "cuCtxGetDevice");
+  CUcontext popped = nullptr;
+  REFRAIN_TRY(cuda::check(api.cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent"));
+  REFRAIN_TRY(asked);
+  return std::make_shared<Context>(driver, device, context, false);
 }
 
 Context::~Context() {
   sweep();
-  if (!lost()) api().cuDevicePrimaryCtxRelease_v2(device_);
+  if (retained_ && !lost()) api().cuDevicePrimaryCtxRelease_v2(device_);
 }
 
 Result<std::uint32_t> Context::architecture() const {

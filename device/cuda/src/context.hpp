@@ -23,9 +23,11 @@ class Context {
  public:
   /// Retains the primary context of device `ordinal`, until this goes.
   static Result<std::shared_ptr<Context>> primary(const Driver& driver, int ordinal);
-  /// For `primary`.
-  Context(Driver driver, CUdevice device, CUcontext retained) noexcept
-      : driver_(std::move(driver)), device_(device), handle_(retained) {}
+  /// Works in a context of the program's, which outlives this.
+  static Result<std::shared_ptr<Context>> adopt(const Driver& driver, CUcontext context);
+  /// For these two.
+  Context(Driver driver, CUdevice device, CUcontext handle, bool retained) noexcept
+      : driver_(std::move(driver)), device_(device), handle_(handle), retained_(retained) {}
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -73,6 +75,7 @@ class Context {
   Driver driver_;
   CUdevice device_;
   CUcontext handle_;
+  bool retained_;
   std::atomic<bool> lost_{false};
   std::atomic<bool> told_{false};
   std::atomic<bool> put_off_any_{false};

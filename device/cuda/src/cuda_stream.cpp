@@ -41,12 +41,59 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(const std::shared_ptr<Con
   REFRAIN_TRY(
       context->check(context->api().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, 0),
                      "cuStreamCreateWithPriority"));
-  return std::make_unique<CudaStream>(context, completion, handle, *std::move(fence));
+  return std::make_unique<CudaStream>(context, completion, handle, *std::move(fence), false);
+}
+
+Result<std::unique_ptr<CudaStream>> CudaStream::adopt(const std::shared_ptr<Context>& context,
+                                                      Completion& completion, CUstream handle) {
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+    return Error(ErrorKind::invalid_argument,
+                 "A default stream cannot be adopted: work on it waits for work of all others, or "
+                 "is another thread's own. (Make one with cuStreamCreate or cudaStreamCreate.)");
+  }
+  auto fence = CudaEvent::create(context);
+  if (!fence.ok()) return std::move(fence).error();
+  const Entered here(*context);
+  REFRAIN_TRY(here.check(*context));
+  CUcontext of = nullptr;
+  REFRAIN_TRY(context->check(context->api().cuStreamGetCtx(handle, &of), "cuStreamGetCtx"));
+  if (of != context->handle()) {
+    return Error(ErrorKind::other_device, "A stream of another CUDA context cannot be adopted.");
+  }
+  auto made = std::make_unique<CudaStream>(context, completion, handle, *std::move(fence), true);
+  REFRAIN_TRY(made->not_captured());
+  return made;
+}
+
+Result<void> CudaStream::not_captured() const noexcept {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  REFRAIN_TRY(context_->check(
+      context_->attempt([&] { return context_->api().cuStreamIsCapturing(handle_, &status); }),
+      "cuStreamIsCapturing"));
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return {};
+  return Error(ErrorKind::wrong_state,
+               "The program's stream is being captured by somebody else, so work that is issued "
+               "to it would not run but become part of their graph. (End that capture first.)");
+}
+
+void CudaStream::given(Ticket ticket) noexcept {
+  if (adopted_) {
+    const Lock lock(fencing_);
+    if (!put_fence().ok()) unfenced_ = true;
+  }
+  progress_->given(ticket);
+}
+
+Result<void> CudaStream::put_fence() noexcept {
+  return context_->check(
+      context_->attempt([&] { return context_->api().cuEventRecord(fence_->handle(), handle_); }),
+      "cuEventRecord");
 }
 
 CudaStream::~CudaStream() {
   wait();
   let_go(progress_->given());
+  if (adopted_) return;
   context_->destroy([handle = handle_](const DriverApi& api) { api.cuStreamDestroy_v2(handle); });
 }
 
@@ -65,13 +112,13 @@ bool CudaStream::pass_fence() noexcept {
   if (context_->lost()) return false;
   const Entered here(*context_);
   const DriverApi& api = context_->api();
-  Result<void> passed =
-      context_->check(api.cuEventRecord(fence_->handle(), handle_), "cuEventRecord");
+  Result<void> passed = adopted_ && !unfenced_ ? Result<void>() : put_fence();
   if (passed.ok()) {
     passed = context_->check(api.cuEventSynchronize(fence_->handle()), "cuEventSynchronize");
   }
   if (passed.ok() || context_->lost()) return passed.ok();
   passed = context_->check(api.cuStreamSynchronize(handle_), "cuStreamSynchronize");
+  if (passed.ok()) unfenced_ = false;
   // Nothing may pass for ended that was not seen to end.
   if (!passed.ok() && !context_->lost()) context_->lose(passed.error());
   return passed.ok();

@@ -79,12 +79,17 @@ class CudaStream final : public BackendStream {
  public:
   static Result<std::unique_ptr<CudaStream>> create(const std::shared_ptr<Context>& context,
                                                     Completion& completion);
+  /// Over a stream of the program's, which outlives this. Refuses the legacy stream and the one of
+  /// each thread, one of another context, and one that is being captured.
+  static Result<std::unique_ptr<CudaStream>> adopt(const std::shared_ptr<Context>& context,
+                                                   Completion& completion, CUstream handle);
   CudaStream(std::shared_ptr<Context> context, Completion& completion, CUstream handle,
-             std::unique_ptr<CudaEvent> fence) noexcept
+             std::unique_ptr<CudaEvent> fence, bool adopted) noexcept
       : context_(std::move(context)),
         completion_(completion),
         handle_(handle),
-        fence_(std::move(fence)) {}
+        fence_(std::move(fence)),
+        adopted_(adopted) {}
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
   ~CudaStream() override;
@@ -98,7 +103,12 @@ class CudaStream final : public BackendStream {
   [[nodiscard]] const std::shared_ptr<StreamProgress>& progress() const noexcept {
     return progress_;
   }
-  void given(Ticket ticket) noexcept { progress_->given(ticket); }
+  /// The driver has taken the work.
+  void given(Ticket ticket) noexcept;
+  /// Refuses while somebody else is capturing the stream: what is issued would land in their graph.
+  [[nodiscard]] Result<void> ours() const noexcept {
+    return adopted_ ? not_captured() : Result<void>();
+  }
   /// Waits for whatever the driver has of it, also what does not count as given.
   void drain() noexcept;
   /// Keeps `thing` until the work has ended.
@@ -109,6 +119,9 @@ class CudaStream final : public BackendStream {
     Ticket ticket = 0;
     std::shared_ptr<const void> thing;
   };
+  [[nodiscard]] Result<void> not_captured() const noexcept;
+  /// Puts the fence behind what the driver has of it.
+  [[nodiscard]] Result<void> put_fence() noexcept REFRAIN_REQUIRES(fencing_);
   /// Waits for all that has been given.
   void wait() noexcept;
   [[nodiscard]] bool pass_fence() noexcept REFRAIN_REQUIRES(fencing_);
@@ -118,8 +131,12 @@ class CudaStream final : public BackendStream {
   Completion& completion_;
   CUstream handle_;
   std::unique_ptr<CudaEvent> fence_;
+  // Its owner may begin to capture it at any time, and waiting must not touch it then: its fence is
+  // put behind each piece of work at once.
+  bool adopted_;
   std::shared_ptr<StreamProgress> progress_ = std::make_shared<StreamProgress>();
-  Mutex fencing_;  // held while one thread waits for the fence
+  Mutex fencing_;                                       // held while one thread waits for the fence
+  bool unfenced_ REFRAIN_GUARDED_BY(fencing_) = false;  // the driver would not put it there
   Mutex mutex_;
   std::list<Kept> kept_ REFRAIN_GUARDED_BY(mutex_);
 };

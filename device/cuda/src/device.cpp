@@ -1,5 +1,6 @@
 #include "refrain/cuda/device.hpp"
 
+#include "cuda_stream.hpp"
 #include "make_backend.hpp"
 
 namespace refrain::cuda {
@@ -16,12 +17,27 @@ Entrance::~Entrance() {
 Result<Device> Device::open(const OpenOptions& options, DeviceOptions device) {
   const Result<Driver> driver = Driver::open(options.driver);
   if (!driver.ok()) return driver.error();
-  Result<Parts> parts = make_parts(*driver, options.ordinal);
+  auto context = options.context == nullptr
+                     ? Context::primary(*driver, options.ordinal)
+                     : Context::adopt(*driver, static_cast<CUcontext>(options.context));
+  Result<Parts> parts = context.ok() ? make_parts(*std::move(context)) : context.error();
   if (!parts.ok()) {
-    return parts.error().with_context("While opening CUDA device " +
-                                      std::to_string(options.ordinal) + ".");
+    return parts.error().with_context(
+        options.context == nullptr
+            ? "While opening CUDA device " + std::to_string(options.ordinal) + "."
+            : std::string("While opening a CUDA device on a context of the program's."));
   }
   return Device(parts->backend, std::move(device), parts->context, parts->images);
+}
+
+Result<Stream> Device::adopt_stream(void* stream) const {
+  return stream_over([&](Completion& completion) -> Result<std::unique_ptr<BackendStream>> {
+    REFRAIN_TRY(context_->alive());
+    auto adopted =
+        context_->told(CudaStream::adopt(context_, completion, static_cast<CUstream>(stream)));
+    if (!adopted.ok()) return std::move(adopted).error();
+    return std::unique_ptr<BackendStream>(*std::move(adopted));
+  });
 }
 
 Result<void> Device::add_image(SharedBytes image, std::uint32_t version) const {

@@ -14,6 +14,6 @@ struct Parts {
   std::shared_ptr<Backend> backend;
 };
 
-Result<Parts> make_parts(const Driver& driver, int ordinal);
+Result<Parts> make_parts(std::shared_ptr<Context> context);
 
 }  // namespace refrain::cuda

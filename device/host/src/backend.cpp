@@ -58,6 +58,7 @@ class HostBackend final : public Backend {
     if (memory.bytes == 0) return;  // adopted: its owner is let go of with the block
     std::free(pointer(memory.address));
   }
+  Result<void> may_use(const DeviceMemory&) override { return {}; }
   Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) override {
     std::memcpy(pointer(address), bytes.data(), bytes.size());
     return {};

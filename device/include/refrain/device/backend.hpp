@@ -150,6 +150,9 @@ class Backend {
   virtual Result<DeviceMemory> adopt(const SharedBytes& bytes) = 0;
   /// Gives back what `allocate` or `adopt` gave.
   virtual void release(const DeviceMemory& memory) noexcept = 0;
+  /// Whether `memory`, which belongs to the program, may be used as the device's; the error says
+  /// why not. Keeps nothing.
+  virtual Result<void> may_use(const DeviceMemory& memory) = 0;
   /// Sets memory that no stream uses: to `bytes`, or to zero.
   virtual Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) = 0;
   virtual Result<void> zero(std::uint64_t address, std::uint64_t bytes) = 0;

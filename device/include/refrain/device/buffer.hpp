@@ -22,16 +22,22 @@ class MemoryBlock final : public Held {
  public:
   MemoryBlock(std::shared_ptr<Backend> backend, DeviceMemory memory, SharedBytes bytes) noexcept
       : backend_(std::move(backend)), memory_(memory), bytes_(std::move(bytes)) {}
-  ~MemoryBlock() override { backend_->release(memory_); }
+  /// Memory of the program's, which `owner` keeps.
+  MemoryBlock(DeviceMemory memory, std::shared_ptr<const void> owner) noexcept
+      : memory_(memory), owner_(std::move(owner)) {}
+  ~MemoryBlock() override {
+    if (backend_ != nullptr) backend_->release(memory_);
+  }
   MemoryBlock(const MemoryBlock&) = delete;
   MemoryBlock& operator=(const MemoryBlock&) = delete;
 
   [[nodiscard]] std::uint64_t address() const noexcept { return memory_.address; }
 
  private:
-  std::shared_ptr<Backend> backend_;
+  std::shared_ptr<Backend> backend_;  // null for memory of the program's
   DeviceMemory memory_;
   SharedBytes bytes_;  // of a constant that is used in place
+  std::shared_ptr<const void> owner_;
 };
 
 /// Frees `memory` of `device` when the last owner lets go of it.

@@ -67,6 +67,11 @@ class DeviceCore final : public OpenWindows {
   Result<std::shared_ptr<const Allocation>> allocate(const std::shared_ptr<DeviceCore>& self,
                                                      Region region, bool unwritten);
 
+  /// An allocation of memory of the program's, at `address`.
+  Result<std::shared_ptr<const Allocation>> adopt(const std::shared_ptr<DeviceCore>& self,
+                                                  Region region, std::uint64_t address,
+                                                  std::shared_ptr<const void> owner);
+
   // The ledgers of streams whose work may fail late.
   Order::HandedOver attach(std::shared_ptr<Ledger> ledger);
   void detach(const Ledger& ledger) noexcept;
@@ -178,6 +183,20 @@ class Device {
     return owned<T>(std::move(region), count);
   }
 
+  /// `count` elements of the program's own memory at `address`, as the device names it (a pointer
+  /// on the host, a CUdeviceptr on CUDA): used in place and never freed. `owner`, which may be
+  /// null, is let go of when nothing needs the memory any more, work in flight included. What is
+  /// there counts as written; nobody but this device may write it while the buffer lives. Refuses
+  /// an address that is not aligned for `T`, and memory that the device cannot use.
+  template <class T>
+  Result<Buffer<T>> adopt(std::string name, std::uint64_t address, std::uint64_t count,
+                          Role role = Role::none, std::shared_ptr<const void> owner = {}) const {
+    auto made = adopt(described<T>(std::move(name), count, role), address, count, sizeof(T),
+                      std::move(owner));
+    if (!made.ok()) return std::move(made).error();
+    return Buffer<T>(*std::move(made));
+  }
+
   /// A kernel that takes the parameters of `K`, a `Kernel<...>`; loads its code now. For the first
   /// time that is refused while a window of this thread records, which it dooms (C20).
   template <class K>
@@ -217,6 +236,11 @@ class Device {
 
   [[nodiscard]] const std::shared_ptr<DeviceCore>& core() const noexcept { return core_; }
 
+ protected:
+  using MakeStream = std::function<Result<std::unique_ptr<BackendStream>>(Completion&)>;
+  /// A stream over what `make` answers.
+  Result<Stream> stream_over(const MakeStream& make) const;
+
  private:
   template <class T>
   static Region described(std::string name, std::uint64_t count, Role role) {
@@ -233,9 +257,15 @@ class Device {
     if (!made.ok()) return std::move(made).error();
     return Buffer<T>(*std::move(made));
   }
+  /// Refuses elements that are no whole number, or too many.
+  static Result<void> counted(const Region& region, std::uint64_t count,
+                              std::uint64_t element_bytes);
   Result<std::shared_ptr<const Allocation>> allocate(Region region, std::uint64_t count,
                                                      std::uint64_t element_bytes) const;
-  Result<Stream> stream_now(StreamKind kind) const;
+  Result<std::shared_ptr<const Allocation>> adopt(Region region, std::uint64_t address,
+                                                  std::uint64_t count, std::uint64_t element_bytes,
+                                                  std::shared_ptr<const void> owner) const;
+  Result<Stream> stream_now(const MakeStream& make) const;
   Result<LoadedKernel> load_now(KernelSignature signature) const;
 
   std::shared_ptr<DeviceCore> core_;

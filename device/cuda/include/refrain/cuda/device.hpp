@@ -18,7 +18,10 @@ class KernelImages;
 
 struct OpenOptions {
   DriverOptions driver{};
-  int ordinal = 0;  ///< Which of the driver's devices.
+  int ordinal = 0;  ///< Which of the driver's devices; not used with a context.
+  /// A CUcontext of the program's to work in, which outlives the device and all that is made of it.
+  /// Null: the device's primary context, the one that the CUDA runtime uses.
+  void* context = nullptr;
 };
 
 /// Makes a device's context current in a thread, for a block.
@@ -45,6 +48,12 @@ class Device : public refrain::Device {
   /// no image, an image without kernels that can be listed, and a kernel that was added before in
   /// that version; nothing is added then.
   Result<void> add_image(SharedBytes image, std::uint32_t version = 1) const;
+
+  /// A stream over `stream`, a CUstream or cudaStream_t of the program's that outlives it and is
+  /// never destroyed by it. The program may issue work of its own to it meanwhile, which refrain
+  /// does not see. Refuses a default stream, one of another context and one that is being captured;
+  /// work is refused (`wrong_state`) while somebody captures it.
+  Result<Stream> adopt_stream(void* stream) const;
 
   /// Work is issued a little faster in a thread that has entered. Nothing depends on it.
   [[nodiscard]] Entrance enter() const { return Entrance(context_); }
