@@ -209,6 +209,46 @@ TEST_CASE("cuda: host work sees its views and writes them back, by itself and in
   CHECK(calls == 4);
 }
 
+TEST_CASE("cuda: memory comes from the device's pool when that is wanted, and goes back to it") {
+  const Gpu gpu;
+  const cuda::Device device =
+      cuda::Device::open({.driver = {REFRAIN_SIMCUDA}, .memory = cuda::MemoryKind::pooled}).value();
+  REQUIRE(device.add_image(test_image()).ok());
+  gpu.control->clear_journal();
+  {
+    Stream stream = device.stream().value();
+    const auto x = device.buffer<float>("x", Gpu::kCount, Role::state).value();
+    const auto update = device.kernel<Update>("update").value();
+    stream.launch(update, grid(Gpu::kCount), x, Gpu::kCount);
+    CHECK(stream.read(x).value() == all(1));
+  }
+  CHECK(gpu.control->calls("cuMemAllocAsync") == 1);
+  CHECK(gpu.control->calls("cuMemFreeAsync") == 1);
+  CHECK(gpu.control->calls("cuMemAlloc_v2") == 0);
+  CHECK(gpu.control->calls("cuMemFree_v2") == 0);
+}
+
+TEST_CASE("cuda: pinned memory outlives its device's handle, and takes part in reads and writes") {
+  cuda::PinnedBytes pinned;
+  {
+    const Gpu gpu;
+    gpu.leaves_something = true;  // the memory is still there when it goes
+    Stream stream = gpu.stream();
+    pinned = gpu.device->pinned(Gpu::kCount * sizeof(float)).value();
+    const std::span<float> values(reinterpret_cast<float*>(pinned.get()), Gpu::kCount);
+    CHECK(values[0] == 0);
+    values[0] = 4;
+    const Buffer<float> x = gpu.buffer("x");
+    stream.write(x, values);
+    values[0] = 5;  // the call is back, so the bytes may be used again
+    CHECK(stream.read(x).value()[0] == 4);
+    CHECK(stream.read_into(x, values).ok());
+    CHECK(gpu.device->health().ok());
+  }
+  CHECK(pinned.get()[3] == std::byte{0x40});  // 4.0F
+  pinned.reset();
+}
+
 TEST_CASE("cuda: a graph goes through a file from the host to the device and back") {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "step.refrain").string();

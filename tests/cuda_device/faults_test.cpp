@@ -143,7 +143,7 @@ TEST_CASE("P12: a lost device claims the work in flight, and every call says wha
   std::vector<std::string> heard;
   options.on_failure = [&](StreamId, const Error& error) { heard.push_back(error.text()); };
   const Gpu gpu(options);
-  gpu.lost = true;
+  gpu.leaves_something = true;
   Stream stream = gpu.stream();
   Stream other = gpu.stream();
   const Buffer<float> x = gpu.filled(stream, "x", 1);
@@ -172,6 +172,7 @@ TEST_CASE("P12: a lost device claims the work in flight, and every call says wha
   CHECK(gpu.device->buffer<float>("new", 1).error().kind() == ErrorKind::device_poisoned);
   CHECK(stream.record_event().error().kind() == ErrorKind::device_poisoned);
   CHECK_FALSE(gpu.device->stream().ok());
+  CHECK(names(gpu.device->health().error(), "CUDA_ERROR_ILLEGAL_ADDRESS"));
   CHECK(gpu.journal().empty());  // the driver is left alone
   CHECK(heard.size() >= 2);
 }

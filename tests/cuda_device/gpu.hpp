@@ -48,8 +48,8 @@ struct Gpu {
   std::vector<std::string> journal() const;
 
   static constexpr std::uint32_t kCount = 64;
-  /// What it leaves in the driver is not looked at: a lost device is left alone.
-  mutable bool lost = false;
+  /// What it leaves in the driver is not looked at.
+  mutable bool leaves_something = false;
   std::optional<cuda::Device> device;
   const sim::Control* control = nullptr;
 };

@@ -37,10 +37,11 @@ struct EagerCall {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(std::shared_ptr<Context> context, std::unique_ptr<Transfers> transfers,
-              std::shared_ptr<KernelImages> images) noexcept
+              std::shared_ptr<KernelImages> images, MemoryKind memory) noexcept
       : context_(std::move(context)),
         transfers_(std::move(transfers)),
-        images_(std::move(images)) {}
+        images_(std::move(images)),
+        memory_(memory) {}
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }
   void on_lost(std::function<void()> listener) override { context_->on_lost(std::move(listener)); }
@@ -57,6 +58,12 @@ class CudaBackend final : public Backend {
     return uploaded.error();
   }
   void release(const DeviceMemory& memory) noexcept override {
+    if (memory_ == MemoryKind::pooled) {
+      // Its work has ended, so any stream may take it back.
+      context_->destroy([address = memory.address, stream = transfers_->stream()](
+                            const DriverApi& api) { api.cuMemFreeAsync(address, stream); });
+      return;
+    }
     context_->destroy(
         [address = memory.address](const DriverApi& api) { api.cuMemFree_v2(address); });
   }
@@ -167,10 +174,17 @@ class CudaBackend final : public Backend {
                                                     std::to_string(kAlignment) + " bytes; " +
                                                     std::to_string(alignment) + " were asked for.");
     }
+    CUdeviceptr address = 0;
+    if (memory_ == MemoryKind::pooled) {
+      // Waited for, so that every other stream may use it.
+      REFRAIN_TRY(transfers_->move("cuMemAllocAsync", [&](const DriverApi& api, CUstream stream) {
+        return api.cuMemAllocAsync(&address, bytes, stream);
+      }));
+      return DeviceMemory{address, bytes};
+    }
     context_->sweep();
     const Entered here(*context_);
     REFRAIN_TRY(here.check(*context_));
-    CUdeviceptr address = 0;
     REFRAIN_TRY(context_->check(context_->api().cuMemAlloc_v2(&address, bytes), "cuMemAlloc"));
     return DeviceMemory{address, bytes};
   }
@@ -309,15 +323,16 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Context> context_;
   std::unique_ptr<Transfers> transfers_;
   std::shared_ptr<KernelImages> images_;
+  MemoryKind memory_;
 };
 
 }  // namespace
 
-Result<Parts> make_parts(std::shared_ptr<Context> context) {
+Result<Parts> make_parts(std::shared_ptr<Context> context, MemoryKind memory) {
   auto transfers = Transfers::create(context);
   if (!transfers.ok()) return std::move(transfers).error();
   auto images = std::make_shared<KernelImages>(context);
-  auto backend = std::make_shared<CudaBackend>(context, *std::move(transfers), images);
+  auto backend = std::make_shared<CudaBackend>(context, *std::move(transfers), images, memory);
   return Parts{std::move(context), std::move(images), std::move(backend)};
 }
 

@@ -1,5 +1,7 @@
 #include "refrain/cuda/device.hpp"
 
+#include <cstring>
+
 #include "cuda_stream.hpp"
 #include "make_backend.hpp"
 
@@ -20,7 +22,8 @@ Result<Device> Device::open(const OpenOptions& options, DeviceOptions device) {
   auto context = options.context == nullptr
                      ? Context::primary(*driver, options.ordinal)
                      : Context::adopt(*driver, static_cast<CUcontext>(options.context));
-  Result<Parts> parts = context.ok() ? make_parts(*std::move(context)) : context.error();
+  Result<Parts> parts =
+      context.ok() ? make_parts(*std::move(context), options.memory) : context.error();
   if (!parts.ok()) {
     return parts.error().with_context(
         options.context == nullptr
@@ -28,6 +31,17 @@ Result<Device> Device::open(const OpenOptions& options, DeviceOptions device) {
             : std::string("While opening a CUDA device on a context of the program's."));
   }
   return Device(parts->backend, std::move(device), parts->context, parts->images);
+}
+
+Result<void> Device::health() const { return context_->alive(); }
+
+Result<PinnedBytes> Device::pinned(std::uint64_t bytes) const {
+  REFRAIN_TRY(context_->alive());
+  auto made = context_->told(PinnedMemory::allocate(context_, bytes));
+  if (!made.ok()) return std::move(made).error();
+  const std::shared_ptr<PinnedMemory> owner = *std::move(made);
+  std::memset(owner->data(), 0, bytes);
+  return PinnedBytes(owner, owner->data());
 }
 
 Result<Stream> Device::adopt_stream(void* stream) const {

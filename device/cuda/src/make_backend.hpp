@@ -5,6 +5,7 @@
 
 #include "context.hpp"
 #include "kernel_images.hpp"
+#include "refrain/cuda/device.hpp"
 
 namespace refrain::cuda {
 
@@ -14,6 +15,6 @@ struct Parts {
   std::shared_ptr<Backend> backend;
 };
 
-Result<Parts> make_parts(std::shared_ptr<Context> context);
+Result<Parts> make_parts(std::shared_ptr<Context> context, MemoryKind memory);
 
 }  // namespace refrain::cuda

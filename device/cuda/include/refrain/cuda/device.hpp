@@ -16,13 +16,24 @@ namespace refrain::cuda {
 class Context;
 class KernelImages;
 
+/// Where a device's memory comes from.
+enum class MemoryKind : std::uint8_t {
+  plain,   ///< cuMemAlloc; freeing waits for the device.
+  pooled,  ///< The device's stream-ordered pool, which keeps what is freed; nothing waits.
+};
+
 struct OpenOptions {
   DriverOptions driver{};
   int ordinal = 0;  ///< Which of the driver's devices; not used with a context.
   /// A CUcontext of the program's to work in, which outlives the device and all that is made of it.
   /// Null: the device's primary context, the one that the CUDA runtime uses.
   void* context = nullptr;
+  MemoryKind memory = MemoryKind::plain;
 };
+
+/// Memory of the host's that the device copies from and to without a stop on the way. Zero at
+/// first; freed with its last owner.
+using PinnedBytes = std::shared_ptr<std::byte>;
 
 /// Makes a device's context current in a thread, for a block.
 class Entrance {
@@ -48,6 +59,13 @@ class Device : public refrain::Device {
   /// no image, an image without kernels that can be listed, and a kernel that was added before in
   /// that version; nothing is added then.
   Result<void> add_image(SharedBytes image, std::uint32_t version = 1) const;
+
+  /// Refuses (`device_poisoned`), with the cause, once the device is lost. Asks nobody: news of a
+  /// loss comes with a call that waits, or with one that the driver answers so.
+  [[nodiscard]] Result<void> health() const;
+
+  /// `bytes` of pinned memory, for data that goes to the device and comes from it again and again.
+  Result<PinnedBytes> pinned(std::uint64_t bytes) const;
 
   /// A stream over `stream`, a CUstream or cudaStream_t of the program's that outlives it and is
   /// never destroyed by it. The program may issue work of its own to it meanwhile, which refrain
