@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "hold.hpp"
 #include "instance_body.hpp"
 #include "refrain/base/text.hpp"
 #include "refrain/device/calls_forbidden.hpp"
@@ -12,30 +13,6 @@
 
 namespace refrain {
 namespace {
-
-/// Holds an instance for one call (P7), and keeps it: what the call runs or waits for may let go of
-/// the handle that the call was made on, after which nothing may look at that any more (P6).
-class Hold {
- public:
-  explicit Hold(std::shared_ptr<InstanceBody> body) noexcept
-      : body_(std::move(body)), held_(!body_->busy.exchange(true)) {}
-  ~Hold() {
-    if (held_) body_->busy.store(false);
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
-  [[nodiscard]] const std::shared_ptr<InstanceBody>& body() const noexcept { return body_; }
-  [[nodiscard]] Result<void> taken() const {
-    if (held_) return {};
-    return Error(ErrorKind::busy, "An instance of graph " + body_->plan->graph.title() +
-                                      " is in use; it serves one thread at a time.");
-  }
-
- private:
-  std::shared_ptr<InstanceBody> body_;
-  bool held_;
-};
 
 Result<std::uint32_t> find(const SealedGraph& graph, std::string_view name, ElementType element) {
   const std::optional<std::uint32_t> found = graph.region(name);
@@ -220,17 +197,12 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   const Hold hold(body_);
   InstanceBody& body = *hold.body();
   if (Result<void> taken = hold.taken(); !taken.ok()) return std::move(taken).error();
-  if (&stream.device() != body.plan->device.get()) {
-    return Error(ErrorKind::other_device,
-                 "Graph " + body.plan->graph.title() + " was given a stream of another device.");
-  }
+  if (Result<void> same = of_same_device(body, stream); !same.ok()) return std::move(same).error();
   if (Result<void> outside = stream.outside_window("replay"); !outside.ok()) {
     return std::move(outside).error();
   }
   const IssuingCall call(stream.core());
-  if (body.touched == nullptr) {
-    if (Result<void> complete = body.complete(); !complete.ok()) return std::move(complete).error();
-  }
+  if (Result<void> ready = body.ready(); !ready.ok()) return std::move(ready).error();
 
   const std::shared_ptr<const TouchedBytes>& bytes = body.touched;  // which stays, held (P7)
   if (Result<void> ordered = stream.in_order(body.plan->name, bytes, where); !ordered.ok()) {

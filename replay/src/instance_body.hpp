@@ -83,6 +83,8 @@ struct InstanceBody {
   [[nodiscard]] bool written(std::uint32_t region) const noexcept;
   /// Memory of the instance's own for a region that has none.
   Result<void> give_memory(std::uint32_t region);
+  /// Makes it ready to run: refuses inputs that nobody gave.
+  Result<void> ready() { return touched != nullptr ? Result<void>() : complete(); }
   /// Points everything that uses `region` at `there`. Refused, it lies where it lay.
   Result<void> place(std::uint32_t region, RegionMemory there);
   /// Gives memory to whatever may have the instance's own, and places what a refusal left; refuses

@@ -134,4 +134,30 @@ bool compare(const std::shared_ptr<const Weights>& weights, const Audio& audio,
   return same;
 }
 
+bool compare_nodes(const refrain::Device& device, const refrain::Device& twin,
+                   const std::shared_ptr<const Weights>& weights, const Audio& audio,
+                   double tolerance) {
+  EagerSession recorder(device, weights);
+  const refrain::SealedGraph graph =
+      record_step(recorder.stream(), recorder.memory()).value().graph();
+  ReplaySession here =
+      ReplaySession::make(device, refrain::Plan::prepare(device, graph).value()).value();
+  ReplaySession there =
+      ReplaySession::make(twin, refrain::Plan::prepare(twin, graph).value()).value();
+  for (std::size_t step = 0; step < audio.steps(); ++step) {
+    here.stream().write(here.samples(), audio.step(step));
+    there.stream().write(there.samples(), audio.step(step));
+    const auto difference =
+        refrain::compare(here.instance(), here.stream(), there.instance(), there.stream(),
+                         {.absolute = tolerance, .relative = tolerance})
+            .value();
+    if (!difference) continue;
+    fmt::print(stderr, "vad: In step {}, {}.\n", step, text(*difference));
+    return false;
+  }
+  fmt::print("compared             {} steps of {} nodes: every result within {:.1e}\n",
+             audio.steps(), graph.nodes().size(), tolerance);
+  return true;
+}
+
 }  // namespace vad

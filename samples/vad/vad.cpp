@@ -28,6 +28,7 @@ struct Options {
   std::string out;
   std::string expect;
   std::string device = "host";
+  std::string twin;
   std::size_t sessions = 1;
   std::size_t threads = 1;
   std::size_t passes = 20;
@@ -130,7 +131,11 @@ int replay(const Options& options) {
 
 int compare(const Options& options) {
   const auto weights = shared_weights(options.weights);
-  return vad::compare(weights, vad::read_audio(options.pcm).value(), options.passes) ? 0 : 1;
+  const vad::Audio audio = vad::read_audio(options.pcm).value();
+  if (options.twin.empty()) return vad::compare(weights, audio, options.passes) ? 0 : 1;
+  const refrain::Device device = vad::open_device(options.device).value();
+  const refrain::Device twin = vad::open_device(options.twin).value();
+  return vad::compare_nodes(device, twin, weights, audio, vad::kTolerance) ? 0 : 1;
 }
 
 int demo(const Options& options) {
@@ -182,11 +187,16 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 256));
 
   auto* const compare_command =
-      app.add_subcommand("compare", "times eager and replayed steps, taking turns");
+      app.add_subcommand("compare",
+                         "times eager and replayed steps on the host, taking turns; with --twin, "
+                         "compares what each node gives on two devices");
   weights(compare_command);
   pcm(compare_command);
   compare_command->add_option("--passes", options.passes, "passes of each")
       ->check(CLI::Range(1, 100000));
+  device(compare_command);
+  compare_command->add_option("--twin", options.twin, "the other device: host or cuda")
+      ->check(CLI::IsMember({"host", "cuda"}));
 
   auto* const demo_command =
       app.add_subcommand("demo", "shows it all, and what happens on failure");

@@ -25,3 +25,5 @@ foreach(recorded_on host cuda)
   endforeach()
   vad(replay --load "${file}" ${speech} --device cuda --sessions 4 --threads 2)
 endforeach()
+# Node by node on the two devices.
+vad(compare ${weights} --pcm "${DATA}/goforward.raw" --device cuda --twin host)

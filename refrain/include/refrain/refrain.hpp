@@ -8,6 +8,7 @@
 #include "refrain/device/stream.hpp"
 #include "refrain/host/device.hpp"
 #include "refrain/load.hpp"
+#include "refrain/replay/compare.hpp"
 #include "refrain/replay/instance.hpp"
 #include "refrain/replay/plan.hpp"
 #include "refrain/serialize/capture_file.hpp"

@@ -81,6 +81,10 @@ class SealedGraph {
   [[nodiscard]] const HostFunction& function(const HostCall& call) const noexcept {
     return *body_->parts.host_functions[call.function];
   }
+  [[nodiscard]] const std::shared_ptr<const HostFunction>& shared_function(
+      const HostCall& call) const noexcept {
+    return body_->parts.host_functions[call.function];
+  }
   /// The parameter block of a kernel node, addresses zero.
   [[nodiscard]] std::span<const std::byte> block(const KernelCall& call) const noexcept {
     return std::span(body_->parts.parameter_bytes).subspan(call.block.first, call.block.count);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "refrain/base/result.hpp"
@@ -21,6 +23,12 @@ struct InstanceBody;
 /// What a replay that ran answers.
 struct Replayed {
   std::uint64_t number = 0;  ///< Of this instance, from 1; one that failed had a number too.
+};
+
+/// What a node has written, when an instance is stepped through.
+struct NodeWrite {
+  std::uint32_t region = 0;  ///< Of the graph.
+  BufferBinding binding;     ///< The instance's bytes.
 };
 
 struct ReplayOptions {
@@ -68,6 +76,14 @@ class Instance {
   /// replay was refused (busy, unbound, in a window), which claims nothing.
   [[nodiscard]] ScopedOutcome<Replayed> replay(Stream& stream, const ReplayOptions& options = {},
                                                Where where = Where::here());
+
+  /// Issues the nodes one by one, in the order of the graph, as eager work, in place of a replay:
+  /// each under a scope of its own, so that a failure is told of that node. After each calls
+  /// `after(node, writes)`, whose error ends it. Refused as a replay; answers the first error, and
+  /// leaves the rest of the step undone then.
+  using AfterNode =
+      std::function<Result<void>(std::uint32_t node, std::span<const NodeWrite> writes)>;
+  Result<void> step_through(Stream& stream, const AfterNode& after, Where where = Where::here());
 
   /// Writes every state's start, each under a scope of its own; one that cannot be written carries
   /// why, and the rest are left as they are. Refused in a window.
