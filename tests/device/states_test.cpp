@@ -271,6 +271,11 @@ const std::array kTable{
         [](Scene& s) { return done(s.step->view<float>("replayed state")); }},
     Row{"Instance::replay", kNotInWindow,
         [](Scene& s) { return done(s.step->replay(s.stream()).into_result()); }},
+    Row{"Instance::step_through", kNotInWindow,
+        [](Scene& s) {
+          return s.step->step_through(
+              s.stream(), [](std::uint32_t, std::span<const NodeWrite>) { return Result<void>(); });
+        }},
     Row{"Instance::reset", kNotInWindow, [](Scene& s) { return s.step->reset(s.stream()); }},
     Row{"Instance, destroyed", kAlways,
         [](Scene& s) -> Result<void> {
