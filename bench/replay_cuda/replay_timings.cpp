@@ -1,5 +1,7 @@
-// What refrain adds to the one driver call of a replay, over a driver that answers at once: the
-// floor is that call alone, through the same pointer. Measurements, never assertions.
+// What refrain adds to the one driver call of a replay: the floor is that call alone, through the
+// same pointer, for a graph of as many of the same nodes that was made by hand. Over a driver that
+// answers at once what is left is refrain; over a real one, how much it weighs. Measurements, never
+// assertions.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +12,7 @@
 
 #include "distribution.hpp"
 #include "driver_api.hpp"
+#include "driver_error.hpp"
 #include "refrain/cuda/device.hpp"
 #include "refrain/refrain.hpp"
 
@@ -26,6 +29,61 @@ constexpr std::string_view kImage = R"ptx(
 .address_size 64
 .visible .entry update(.param .u64 y, .param .u32 n) { ret; }
 )ptx";
+
+void must(CUresult code) {
+  if (code != CUDA_SUCCESS) throw BadResult(cuda::driver_error(code, "the bare driver"));
+}
+
+/// The same graph without refrain.
+class BareGraph {
+ public:
+  BareGraph(const cuda::DriverApi& api, std::size_t nodes) : api_(api) {
+    must(api.cuLibraryLoadData(&library_, kImage.data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr;
+    must(api.cuLibraryGetKernel(&kernel, library_, "update"));
+    must(api.cuKernelGetFunction(&function, kernel));
+    must(api.cuMemAlloc_v2(&memory_, nodes * 256));
+    must(api.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0));
+    must(api.cuGraphCreate(&graph_, 0));
+    for (std::size_t at = 0; at < nodes; ++at) {
+      CUdeviceptr address = memory_ + at * 256;
+      std::uint32_t count = kFloats;
+      void* arguments[] = {&address, &count};
+      CUDA_KERNEL_NODE_PARAMS params{};
+      params.func = function;
+      params.gridDimX = params.gridDimY = params.gridDimZ = 1;
+      params.blockDimX = 256;
+      params.blockDimY = params.blockDimZ = 1;
+      params.kernelParams = arguments;
+      CUgraphNode node = nullptr;
+      must(api.cuGraphAddKernelNode_v2(&node, graph_, nullptr, 0, &params));
+    }
+    CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+    must(api.cuGraphInstantiateWithParams(&exec_, graph_, &params));
+    must(api.cuGraphUpload(exec_, stream_));
+    must(api.cuStreamSynchronize(stream_));
+  }
+  BareGraph(const BareGraph&) = delete;
+  BareGraph& operator=(const BareGraph&) = delete;
+  ~BareGraph() {
+    api_.cuGraphExecDestroy(exec_);
+    api_.cuGraphDestroy(graph_);
+    api_.cuStreamDestroy_v2(stream_);
+    api_.cuMemFree_v2(memory_);
+    api_.cuLibraryUnload(library_);
+  }
+  void launch() const { must(api_.cuGraphLaunch(exec_, stream_)); }
+  void sync() const { must(api_.cuStreamSynchronize(stream_)); }
+
+ private:
+  const cuda::DriverApi& api_;
+  CUlibrary library_ = nullptr;
+  CUdeviceptr memory_ = 0;
+  CUstream stream_ = nullptr;
+  CUgraph graph_ = nullptr;
+  CUgraphExec exec_ = nullptr;
+};
 
 struct Figures {
   std::size_t nodes = 0;
@@ -60,9 +118,11 @@ Figures measure(const cuda::Driver& driver, const cuda::Device& device, std::siz
 
   std::vector<Nanoseconds> floors;
   std::vector<Nanoseconds> replays;
-  const auto launch = driver.api().cuGraphLaunch;
+  const BareGraph bare(driver.api(), nodes);
   for (std::size_t round = 0; round < rounds + 5; ++round) {
-    const Nanoseconds floor = timed([&] { launch(nullptr, nullptr); });
+    // Neither finds the device busy with the other's work.
+    const Nanoseconds floor = timed([&] { bare.launch(); });
+    bare.sync();
     const Nanoseconds replay = timed([&] {
       auto replayed = step.replay(stream).into_result();
       if (!replayed.ok()) throw BadResult(replayed.error());
@@ -81,16 +141,17 @@ int run(const std::string& library, std::size_t rounds, const std::string& json)
   device.add_image(SharedBytes::copy_of(std::as_bytes(std::span(kImage)))).value();
   nlohmann::json all = nlohmann::json::array();
   fmt::print("driver: {}\n", driver.device_name(0).value());
-  fmt::print("{:>8} {:>12} {:>12} {:>12} {:>12}\n", "nodes", "floor ns", "replay ns", "over it",
-             "p99 ns");
+  fmt::print("{:>8} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "nodes", "floor ns", "replay ns",
+             "over it", "floor p99", "replay p99");
   for (const std::size_t nodes : {1U, 10U, 100U, 1000U, 10000U}) {
     const Figures figures = measure(driver, device, nodes, rounds);
     const Nanoseconds over = figures.replay.median - figures.floor.median;
-    fmt::print("{:8} {:12.1f} {:12.1f} {:12.1f} {:12.1f}\n", nodes, figures.floor.median,
-               figures.replay.median, over, figures.replay.p99);
+    fmt::print("{:8} {:12.1f} {:12.1f} {:12.1f} {:12.1f} {:12.1f}\n", nodes, figures.floor.median,
+               figures.replay.median, over, figures.floor.p99, figures.replay.p99);
     all.push_back({{"nodes", nodes},
                    {"floor_ns", figures.floor.median},
                    {"ns", figures.replay.median},
+                   {"floor_p99_ns", figures.floor.p99},
                    {"p99_ns", figures.replay.p99},
                    {"over_ns", over}});
   }
@@ -106,6 +167,8 @@ int main(int argc, char** argv) {
   std::string library = REFRAIN_NULL_DRIVER;
   std::size_t rounds = 201;
   std::string json;
+  app.add_option("--driver", library,
+                 "the CUDA driver; the system's is libcuda.so.1 (default: one that does nothing)");
   app.add_option("--rounds", rounds, "how many rounds a row has")->check(CLI::PositiveNumber);
   app.add_option("--json", json, "write the figures to this file too");
   CLI11_PARSE(app, argc, argv);
