@@ -71,6 +71,9 @@ class Checker {
   Result<void> check(const KernelSignature& kernel) {
     const std::string name = "Kernel " + quote(kernel.name);
     if (kernel.name.empty()) return refused("A kernel has no name.");
+    if ((kernel.source.code == nullptr) != kernel.source.symbol.empty()) {
+      return refused(name + " has a code image without a symbol, or a symbol without an image.");
+    }
     std::uint64_t at = 0;
     std::uint64_t structure_end = 0;
     for (const Parameter& parameter : kernel.parameters) {

@@ -437,6 +437,7 @@ Result<LoadedKernel> Device::load_now(KernelSignature signature) const {
   LoadedKernel loaded;
   loaded.id = intern_kernel_name(signature.name);
   signature.effects = (*code)->effects();
+  signature.source = (*code)->source();
   loaded.signature = std::make_shared<const KernelSignature>(std::move(signature));
   loaded.code = hold_for(core_, *std::move(code));
   loaded.device = core_->number();

@@ -21,6 +21,7 @@ void ContainerWriter::add(SectionKind kind, std::uint64_t count, std::string byt
   Draft& draft = sections_.emplace_back();
   draft.section.kind = kind;
   draft.section.count = count;
+  draft.section.flags = kCritical;
   draft.section.alignment = kMessageAlignment;
   draft.owned = std::move(bytes);
   draft.pieces.push_back(std::as_bytes(std::span(draft.owned)));
@@ -31,8 +32,16 @@ void ContainerWriter::add(SectionKind kind, std::uint64_t count, std::uint32_t a
   Draft& draft = sections_.emplace_back();
   draft.section.kind = kind;
   draft.section.count = count;
+  draft.section.flags = kCritical;
   draft.section.alignment = alignment;
   draft.pieces = std::move(pieces);
+}
+
+void ContainerWriter::add_code(Piece bytes) {
+  add(SectionKind::code, 1, kPage, {bytes});
+  sections_.back().section.flags = 0;
+  sections_.back().section.digest_kind = DigestKind::sha_256;
+  minor_ = kMinorWithCode;
 }
 
 std::vector<Piece> ContainerWriter::finish() {
@@ -42,7 +51,6 @@ std::vector<Piece> ContainerWriter::finish() {
   std::byte* entry = header_.data() + kHeaderBytes;
   for (Draft& draft : sections_) {
     Section& section = draft.section;
-    section.flags = kCritical;
     section.offset = align_up(end, section.alignment);
     append_zeros(file, section.offset - end);
     Digester digester(section.digest_kind);
@@ -67,7 +75,7 @@ std::vector<Piece> ContainerWriter::finish() {
   std::byte* const header = header_.data();
   std::memcpy(header, kMagic.data(), kMagic.size());
   store(header + 8, kMajor);
-  store(header + 10, kMinor);
+  store(header + 10, minor_);
   store(header + 12, static_cast<std::uint32_t>(kHeaderBytes));
   store(header + 16, end);
   store(header + 24, next());

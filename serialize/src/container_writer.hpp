@@ -26,6 +26,10 @@ class ContainerWriter {
   void add(SectionKind kind, std::uint64_t count, std::uint32_t alignment,
            std::vector<Piece> pieces);
 
+  /// A code image, which the caller keeps. A reader that does not know such sections skips it, and
+  /// needs kernels of its own.
+  void add_code(Piece bytes);
+
   /// Where the next section will stand in the table.
   [[nodiscard]] std::uint32_t next() const noexcept {
     return static_cast<std::uint32_t>(sections_.size());
@@ -43,6 +47,7 @@ class ContainerWriter {
 
   std::deque<Draft> sections_;  // a deque: `owned` stays where it is
   std::vector<std::byte> header_;
+  std::uint16_t minor_ = kMinor;
 };
 
 /// `bytes` zeros as pieces.

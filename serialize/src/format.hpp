@@ -20,8 +20,9 @@ static_assert(std::endian::native == std::endian::little,
 /// 0x1A, at which DOS stops to print.
 inline constexpr std::array<unsigned char, 8> kMagic{0x8C, 'R', 'F', 'N', '\r', '\n', 0x1A, '\n'};
 
-inline constexpr std::uint16_t kMajor = 1;  ///< A reader refuses every other one.
-inline constexpr std::uint16_t kMinor = 0;  ///< A higher one adds only what may be skipped.
+inline constexpr std::uint16_t kMajor = 1;          ///< A reader refuses every other one.
+inline constexpr std::uint16_t kMinor = 0;          ///< A higher one adds only what may be skipped.
+inline constexpr std::uint16_t kMinorWithCode = 1;  ///< Of a file with code images.
 
 inline constexpr std::uint64_t kHeaderBytes = 64;
 inline constexpr std::uint64_t kLargestHeader = 4'096;
@@ -50,6 +51,7 @@ enum class SectionKind : std::uint32_t {
   nodes = 4,
   symbols = 5,
   constants = 6,
+  code = 7,
 };
 
 /// Flag of a section: a reader that does not know its kind refuses the file.
@@ -72,6 +74,7 @@ constexpr std::string_view name_of(SectionKind kind) noexcept {
     case SectionKind::nodes: return "NODES";
     case SectionKind::symbols: return "SYMBOLS";
     case SectionKind::constants: return "CONST";
+    case SectionKind::code: return "CODE";
   }
   return "unknown";
 }

@@ -35,6 +35,8 @@ class GraphReader {
         name_(contents.names[capture]),
         sections_(contents.captures[capture]),
         symbols_(contents.symbols),
+        code_(contents.code),
+        code_objects_(contents.code.size()),
         owner_(std::make_shared<const SharedBytes>(container.whole())) {
     parts_.name = name_;
   }
@@ -147,6 +149,7 @@ class GraphReader {
           ErrorKind::file_damaged, container_.file(),
           whose + " names " + quote(record.resource()) + " as what it uses, and uses nothing.");
     }
+    REFRAIN_TRY(read_source(record, whose, symbol.source));
     symbol.name = record.name();
     symbol.version = record.version();
     symbol.block_bytes = record.block_bytes();
@@ -167,6 +170,27 @@ class GraphReader {
                                    static_cast<Direction>(parameter.direction()),
                                    static_cast<ElementType>(parameter.element())});
     }
+    return {};
+  }
+
+  Result<void> read_source(const v1::Kernel& record, const std::string& whose,
+                           KernelSource& source) {
+    if (record.code() == 0 && record.symbol().empty()) return {};
+    REFRAIN_TRY(check_name(container_, limits_, record.symbol(), "the symbol of " + whose));
+    if (record.code() == 0 || record.code() > code_.size() || record.symbol().empty()) {
+      return refuse_in_file(ErrorKind::file_damaged, container_.file(),
+                            whose + " comes from code " + std::to_string(record.code()) + " of " +
+                                std::to_string(code_.size()) + " as " + quote(record.symbol()) +
+                                ", which cannot be.");
+    }
+    std::shared_ptr<const PortableCode>& code = code_objects_[record.code() - 1];
+    if (code == nullptr) {
+      const CodeSection& stored = code_[record.code() - 1];
+      code = std::make_shared<const PortableCode>(
+          PortableCode{stored.kind, SharedBytes(owner_, container_.bytes(stored.section)),
+                       container_.sections()[stored.section].digest});
+    }
+    source = {code, record.symbol()};
     return {};
   }
 
@@ -437,7 +461,9 @@ class GraphReader {
   std::string name_;
   CaptureSections sections_;
   std::uint32_t symbols_;
-  std::shared_ptr<const SharedBytes> owner_;  // of what is used in place
+  std::span<const CodeSection> code_;
+  std::vector<std::shared_ptr<const PortableCode>> code_objects_;  // as they are asked for
+  std::shared_ptr<const SharedBytes> owner_;                       // of what is used in place
 
   Counts counts_;
   GraphParts parts_;

@@ -1,6 +1,8 @@
 #include "graph_writer.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -40,6 +42,13 @@ class GraphWriter {
       manifest.mutable_requirements()->add_required_features(std::string(kEffectsFeature));
     }
     manifest.set_symbols(kSymbols);
+    const auto code_begins = kConstants + (constant_count_ != 0 ? 1U : 0U);
+    for (std::size_t at = 0; at < code_.size(); ++at) {
+      v1::CodeObject& stored = *manifest.add_code();
+      stored.set_sha256(code_[at]->digest.data(), code_[at]->digest.size());
+      stored.set_kind(static_cast<std::uint32_t>(code_[at]->kind));
+      stored.set_section(code_begins + static_cast<std::uint32_t>(at));
+    }
     v1::Capture& capture = *manifest.add_captures();
     capture.set_name(graph_.name());
     capture.set_capture(kCapture);
@@ -55,6 +64,7 @@ class GraphWriter {
     if (constant_count_ != 0) {
       file.add(SectionKind::constants, constant_count_, kPage, std::move(constants_));
     }
+    for (const auto& each : code_) file.add_code(each->bytes.span());
     return {};
   }
 
@@ -124,6 +134,11 @@ class GraphWriter {
         stored.set_direction(static_cast<std::uint32_t>(parameter.direction));
         stored.set_element(static_cast<std::uint32_t>(parameter.element));
       }
+      if (kernel.source.code != nullptr) {
+        REFRAIN_TRY(check_name(kernel.source.symbol, "The symbol of kernel " + quote(kernel.name)));
+        record.set_code(number_of(kernel.source.code));
+        record.set_symbol(kernel.source.symbol);
+      }
       std::string bytes;
       REFRAIN_TRY(append(bytes, record, whose));
       const auto [symbol, is_new] = found.emplace(std::move(bytes), symbol_count_);
@@ -135,6 +150,14 @@ class GraphWriter {
       ++counts_.kernels;
     }
     return {};
+  }
+
+  /// Which of the file's code images it is, from 1.
+  std::uint32_t number_of(const std::shared_ptr<const PortableCode>& code) {
+    const auto [at, is_new] =
+        code_numbers_.emplace(code->digest, static_cast<std::uint32_t>(code_.size() + 1));
+    if (is_new) code_.push_back(code);
+    return at->second;
   }
 
   Result<void> add_regions() {
@@ -243,6 +266,8 @@ class GraphWriter {
   v1::CaptureHead head_;
   std::string symbols_;
   std::uint32_t symbol_count_ = 0;
+  std::map<PortableCode::Digest, std::uint32_t> code_numbers_;
+  std::vector<std::shared_ptr<const PortableCode>> code_;
   bool has_effects_ = false;
   std::string regions_;
   std::string nodes_;

@@ -34,6 +34,8 @@ class ManifestReader {
     contents.symbols = manifest.symbols();
     REFRAIN_TRY(check(manifest.symbols(), SectionKind::symbols));
 
+    REFRAIN_TRY(read_code(manifest, contents));
+
     if (manifest.captures().empty()) {
       return refuse_file(ErrorKind::file_damaged, container_.file(), "holds no capture.");
     }
@@ -60,6 +62,28 @@ class ManifestReader {
   }
 
  private:
+  Result<void> read_code(const v1::Manifest& manifest, Contents& contents) const {
+    for (const v1::CodeObject& code : manifest.code()) {
+      REFRAIN_TRY(check(code.section(), SectionKind::code));
+      const std::string whose = container_.describe(code.section());
+      if (code.kind() == 0 || code.kind() > kLastCodeKind) {
+        return refuse_in_file(
+            ErrorKind::file_damaged, container_.file(),
+            whose + " holds code of kind " + std::to_string(code.kind()) + ", which cannot be.");
+      }
+      // Its identity, which must be what the table has checked.
+      const Section& section = container_.sections()[code.section()];
+      const std::string_view digest(reinterpret_cast<const char*>(section.digest.data()),
+                                    section.digest.size());
+      if (section.digest_kind != DigestKind::sha_256 || code.sha256() != digest) {
+        return refuse_in_file(ErrorKind::file_damaged, container_.file(),
+                              whose + " is not the code that the manifest names.");
+      }
+      contents.code.push_back({code.section(), static_cast<CodeKind>(code.kind())});
+    }
+    return {};
+  }
+
   /// Finds the one manifest.
   Result<void> find(std::size_t& found) const {
     std::size_t count = 0;

@@ -7,6 +7,7 @@
 
 #include "container.hpp"
 #include "refrain/base/result.hpp"
+#include "refrain/capture/portable_code.hpp"
 #include "refrain/serialize/load_limits.hpp"
 
 namespace refrain::format {
@@ -18,11 +19,18 @@ struct CaptureSections {
   std::uint32_t nodes = 0;
 };
 
+/// A code image, by its section in the table.
+struct CodeSection {
+  std::uint32_t section = 0;
+  CodeKind kind = CodeKind::cubin;
+};
+
 struct Contents {
   std::string producer;
   std::uint32_t symbols = 0;
   std::vector<std::string> names;         ///< Of the captures, each once.
   std::vector<CaptureSections> captures;  ///< One a name.
+  std::vector<CodeSection> code;
 };
 
 /// Reads the manifest; refuses a file that requires a feature that this version does not know, or

@@ -282,4 +282,60 @@ TEST_CASE("cuda: a graph goes through a file from the host to the device and bac
   }
 }
 
+TEST_CASE("cuda: a file carries its kernels' code, so a device that was given none replays it") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("step.refrain").string();
+  {
+    const Gpu gpu;
+    Stream stream = gpu.stream();
+    const Buffer<float> x = gpu.buffer("x", Role::input);
+    const Buffer<float> y = gpu.buffer("y", Role::output);
+    const auto map = gpu.kernel<Map>("map");
+    const auto update = gpu.kernel<Update>("update");
+    OpenWindow window = stream.record().value();
+    stream.launch(map, grid(Gpu::kCount), x, y, Gpu::kCount);
+    stream.launch(update, grid(Gpu::kCount), y, Gpu::kCount);
+    REQUIRE(save(window.seal().value().graph(), path).ok());
+  }
+  const Gpu gpu;
+  const cuda::Device bare = cuda::Device::open({.driver = {REFRAIN_SIMCUDA}}).value();
+  CHECK_FALSE(bare.kernel<Map>("map").ok());
+  gpu.control->clear_journal();
+  const Plan plan = load(bare, path).value();
+  CHECK(gpu.control->calls("cuLibraryLoadData") == 1);  // one image, two kernels
+  Instance step = plan.instance().value();
+  Stream stream = bare.stream().value();
+  stream.write(step.view<float>("x").value(), all(1));
+  CHECK(step.replay(stream).executed_cleanly());
+  CHECK(stream.read(step.view<float>("y").value()).value() == all(3));
+  // Loaded and saved again it is the same file.
+  CHECK(encode(plan.graph()).value() ==
+        encode(CaptureFile::open(path).value().graph().value()).value());
+}
+
+TEST_CASE(
+    "cuda: a graph whose image lacks its kernel, or has it with other parameters, is refused") {
+  const Gpu gpu;
+  Stream stream = gpu.stream();
+  const Buffer<float> y = gpu.buffer("y", Role::output);
+  const auto make = gpu.kernel<Make>("make");
+  OpenWindow window = stream.record().value();
+  stream.launch(make, grid(Gpu::kCount), y, Gpu::kCount, 1.0F);
+  const SealedGraph graph = window.seal().value().graph();
+  const KernelSource source = graph.kernels()[0].source;
+  REQUIRE(source.code != nullptr);
+  KernelSignature wanted = graph.kernels()[0];
+  for (const char* const symbol : {"missing", "map"}) {
+    wanted.source = {source.code, symbol};
+    const Result<LoadedKernel> loaded = gpu.device->load(wanted);
+    REQUIRE_FALSE(loaded.ok());
+    CHECK(loaded.error().kind() ==
+          (symbol == std::string("map") ? ErrorKind::kernel_signature : ErrorKind::kernel_missing));
+  }
+  wanted.source = {PortableCode::make(CodeKind::cubin,
+                                      SharedBytes::copy_of(std::as_bytes(std::span("no image")))),
+                   "make"};
+  CHECK(gpu.device->load(wanted).error().kind() == ErrorKind::file_foreign);
+}
+
 }  // namespace refrain::test

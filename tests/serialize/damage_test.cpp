@@ -55,7 +55,7 @@ TEST_CASE("file: every flipped bit is refused") {
   GraphBuilder builder;
   builder.region("a", Role::constant, 33, pattern(33, 1));
   builder.region("b", Role::constant, 65, pattern(65, 2));
-  for (const SealedGraph& graph : {small_graph(false), builder.seal()}) {
+  for (const SealedGraph& graph : {small_graph(false), builder.seal(), graph_with_code()}) {
     Bytes bytes = encoded(graph);
     REQUIRE(parse(bytes).ok());
     std::size_t accepted = 0;

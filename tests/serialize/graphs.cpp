@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace refrain::test {
@@ -75,6 +76,28 @@ SealedGraph GraphBuilder::seal() {
   Result<SealedGraph> graph = SealedGraph::make(std::move(parts));
   REQUIRE_MESSAGE(graph.ok(), graph.error().text());
   return *graph;
+}
+
+SealedGraph graph_with_code() {
+  const auto image = [](unsigned seed, std::size_t bytes) {
+    return PortableCode::make(seed == 1 ? CodeKind::fatbin : CodeKind::ptx, pattern(bytes, seed));
+  };
+  const auto first = image(1, 70);
+  const auto second = image(2, 5);
+  GraphBuilder builder;
+  builder.parts.name = "coded";
+  const std::uint32_t y = builder.region("y", Role::output, 16);
+  const std::array<KernelSource, 4> sources{KernelSource{first, "touch"}, KernelSource{first, "go"},
+                                            KernelSource{second, "touch"}, KernelSource{}};
+  for (const KernelSource& source : sources) {
+    KernelSignature signature;
+    signature.name = "touch";
+    signature.block_bytes = 8;
+    signature.parameters = {{0, 8, 8, ParameterKind::view, Direction::out, ElementType::bytes}};
+    signature.source = source;
+    builder.launch(builder.kernel(std::move(signature)), {{y, {0, 16}}});
+  }
+  return builder.seal();
 }
 
 SealedGraph small_graph(bool with_constant) {

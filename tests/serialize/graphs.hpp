@@ -34,6 +34,9 @@ struct GraphBuilder {
 /// when it has no constant.
 SealedGraph small_graph(bool with_constant = true);
 
+/// Launches four kernels: two of one code image, one of another with the same symbol, one built in.
+SealedGraph graph_with_code();
+
 /// Nothing when both are the same throughout, else the first thing in which they differ.
 std::string difference(const SealedGraph& a, const SealedGraph& b);
 

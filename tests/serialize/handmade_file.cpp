@@ -145,6 +145,11 @@ HandmadeContainer HandmadeCapture::container() const {
   if (!required_features.empty()) manifest.message(2, requirements);
   manifest.message(3, Wire().bytes(1, name).number(2, 2).number(3, 3).number(4, 4));
   manifest.number(4, 1);
+  const std::size_t first_code = constants.empty() ? 5 : 6;
+  for (std::size_t at = 0; manifest_code.empty() && at < code.size(); ++at) {
+    manifest.message(5, code_object(code[at], 1, static_cast<std::uint32_t>(first_code + at)));
+  }
+  for (const Wire& each : manifest_code) manifest.message(5, each);
   Wire head;
   head.packed(1, used_kernels)
       .number(2, region_count)
@@ -163,7 +168,14 @@ HandmadeContainer HandmadeCapture::container() const {
   if (!constants.empty()) {
     container.sections.push_back({kConstSection, 1, constants, 1, 4096});
   }
+  for (const std::string& each : code) {
+    container.sections.push_back({kCodeSection, 1, each, 0, 4096, 2});
+  }
   return container;
+}
+
+Wire code_object(std::string_view bytes, std::uint32_t kind, std::uint32_t section) {
+  return Wire().bytes(1, sha_256(bytes)).number(2, kind).number(3, section);
 }
 
 Wire parameter(std::uint32_t offset, std::uint32_t size, std::uint32_t alignment,

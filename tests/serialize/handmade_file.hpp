@@ -38,6 +38,7 @@ inline constexpr std::uint32_t kRegionsSection = 3;
 inline constexpr std::uint32_t kNodesSection = 4;
 inline constexpr std::uint32_t kSymbolsSection = 5;
 inline constexpr std::uint32_t kConstSection = 6;
+inline constexpr std::uint32_t kCodeSection = 7;
 
 struct HandmadeSection {
   std::uint32_t kind = 0;
@@ -80,11 +81,15 @@ struct HandmadeCapture {
   std::uint64_t dependency_count = 3;
   std::uint64_t parameter_bytes = 28;
   std::string constants;
+  std::vector<std::string> code;  ///< Images; of kind 1, unless `manifest_code` says otherwise.
+  std::vector<Wire> manifest_code;
 
   [[nodiscard]] HandmadeContainer container() const;
   [[nodiscard]] std::vector<std::byte> file() const { return container().file(); }
 };
 
+/// As the manifest tells of a code image in a section.
+Wire code_object(std::string_view bytes, std::uint32_t kind, std::uint32_t section);
 Wire parameter(std::uint32_t offset, std::uint32_t size, std::uint32_t alignment,
                std::uint32_t kind, std::uint32_t direction, std::uint32_t element);
 Wire argument(std::uint32_t relocation, std::uint32_t offset, std::uint32_t direction,

@@ -41,10 +41,37 @@ Result<std::vector<KernelParameter>> layout_of(Context& context, CUkernel kernel
   }
 }
 
+/// A driver finds the end of PTX by a zero.
 SharedBytes ended_by_zero(const SharedBytes& text) {
-  std::vector<std::byte> copy(text.span().begin(), text.span().end());
+  const std::span<const std::byte> bytes = text.span();
+  if (!bytes.empty() && bytes.back() == std::byte{0}) return text;
+  std::vector<std::byte> copy(bytes.begin(), bytes.end());
   copy.push_back(std::byte{0});
   return SharedBytes::copy_of(copy);
+}
+
+CodeKind kind_of(ImageKind kind) noexcept {
+  switch (kind) {
+    case ImageKind::cubin: return CodeKind::cubin;
+    case ImageKind::fatbin: return CodeKind::fatbin;
+    case ImageKind::ptx: break;
+  }
+  return CodeKind::ptx;
+}
+
+/// What an image calls its kernels; refuses one that lists none.
+Result<std::set<std::string>> symbols_of(const CodeImage& image) {
+  std::set<std::string> symbols;
+  bool compressed = false;
+  for (const cuda::CodeObject& object : image.objects) {
+    compressed = compressed || object.compressed;
+    for (const KernelImage& kernel : object.kernels) symbols.insert(kernel.name);
+  }
+  if (!symbols.empty()) return symbols;
+  return Error(ErrorKind::kernel_missing,
+               compressed ? "A code image lists no kernels, because its objects are compressed. "
+                            "(nvcc --no-compress leaves them plain.)"
+                          : "A code image has no kernels.");
 }
 
 }  // namespace
@@ -77,46 +104,62 @@ Result<void> CudaKernel::takes(std::uint32_t shared_bytes) const {
 }
 
 KernelImages::~KernelImages() {
-  for (const Image& image : images_) {
+  for (const auto& [digest, image] : images_) {
     if (image.library == nullptr) continue;
     context_->destroy(
         [library = image.library](const DriverApi& api) { api.cuLibraryUnload(library); });
   }
 }
 
+Result<KernelImages::Image*> KernelImages::take(const std::shared_ptr<const PortableCode>& code) {
+  const auto found = images_.find(code->digest);
+  if (found != images_.end()) return &found->second;
+  const Result<CodeImage> image = parse_code_image(code->bytes.span());
+  if (!image.ok()) return image.error();
+  Result<std::set<std::string>> symbols = symbols_of(*image);
+  if (!symbols.ok()) return std::move(symbols).error();
+  return &images_.emplace(code->digest, Image{code, *std::move(symbols)}).first->second;
+}
+
 Result<void> KernelImages::add(SharedBytes bytes, std::uint32_t version) {
-  const Result<CodeImage> image = parse_code_image(bytes.span());
-  if (!image.ok()) return image.error().with_context("While adding a code image.");
-  std::set<std::string> names;
-  bool compressed = false;
-  for (const CodeObject& object : image->objects) {
-    compressed = compressed || object.compressed;
-    for (const KernelImage& kernel : object.kernels) names.insert(kernel.name);
-  }
-  if (names.empty()) {
-    return Error(ErrorKind::kernel_missing,
-                 compressed ? "A code image lists no kernels, because its objects are compressed. "
-                              "(nvcc --no-compress leaves them plain.)"
-                            : "A code image has no kernels.");
-  }
+  const Result<CodeImage> parsed = parse_code_image(bytes.span());
+  if (!parsed.ok()) return parsed.error().with_context("While adding a code image.");
+  if (parsed->kind == ImageKind::ptx) bytes = ended_by_zero(bytes);
+  const auto code = PortableCode::make(kind_of(parsed->kind), std::move(bytes));
   const Lock lock(mutex_);
-  for (const std::string& name : names) {
-    if (entries_.contains({name, version})) {
-      return Error(ErrorKind::invalid_argument, "Kernel " + quote(name) + ", version " +
+  const Result<Image*> image = take(code);
+  if (!image.ok()) return image.error().with_context("While adding a code image.");
+  for (const std::string& symbol : (*image)->symbols) {
+    if (entries_.contains({symbol, version})) {
+      return Error(ErrorKind::invalid_argument, "Kernel " + quote(symbol) + ", version " +
                                                     std::to_string(version) +
                                                     ", is in an image that was added before.");
     }
   }
-  Image& added = images_.emplace_back();
-  added.bytes = image->kind == ImageKind::ptx ? ended_by_zero(bytes) : std::move(bytes);
-  for (const std::string& name : names) entries_[{name, version}] = Entry{&added};
+  for (const std::string& symbol : (*image)->symbols) entries_[{symbol, version}] = *image;
   return {};
+}
+
+Result<KernelImages::Image*> KernelImages::image_of(const KernelSignature& wanted) {
+  const KernelSource& source = wanted.source;
+  if (source.code != nullptr) {
+    Result<Image*> carried = take(source.code);
+    if (!carried.ok() || (*carried)->symbols.contains(source.symbol)) return carried;
+    return Error(ErrorKind::kernel_missing, "Kernel " + text(wanted) + " is not in the " +
+                                                std::string(name_of(source.code->kind)) +
+                                                " that its graph carries, where it would be "
+                                                "called " +
+                                                quote(source.symbol) + ".");
+  }
+  const auto found = entries_.find({symbol_of(wanted.name), wanted.version});
+  if (found == entries_.end()) return missing(wanted);
+  return found->second;
 }
 
 Error KernelImages::missing(const KernelSignature& wanted) const {
   const std::string symbol = symbol_of(wanted.name);
   std::string others;
-  for (const auto& [key, entry] : entries_) {
+  for (const auto& [key, image] : entries_) {
     if (key.first != symbol) continue;
     others += (others.empty() ? " There is version " : ", ") + std::to_string(key.second);
   }
@@ -126,25 +169,28 @@ Error KernelImages::missing(const KernelSignature& wanted) const {
                    quote(symbol) + "." + (others.empty() ? "" : others + "."));
 }
 
-Result<void> KernelImages::has(const KernelSignature& wanted) const {
+Result<void> KernelImages::has(const KernelSignature& wanted) {
   const Lock lock(mutex_);
-  if (!entries_.contains({symbol_of(wanted.name), wanted.version})) return missing(wanted);
+  REFRAIN_TRY(image_of(wanted));
   return {};
 }
 
 Result<std::shared_ptr<const KernelCode>> KernelImages::find(const KernelSignature& wanted) {
   const Lock lock(mutex_);
-  const auto found = entries_.find({symbol_of(wanted.name), wanted.version});
-  if (found == entries_.end()) return missing(wanted);
-  if (found->second.loaded == nullptr) {
-    auto loaded = load(found->first.first, *found->second.image);
+  const Result<Image*> image = image_of(wanted);
+  if (!image.ok()) return image.error();
+  const std::string symbol =
+      wanted.source.code != nullptr ? wanted.source.symbol : symbol_of(wanted.name);
+  std::shared_ptr<const CudaKernel>& kernel = (*image)->loaded[symbol];
+  if (kernel == nullptr) {
+    auto loaded = load(symbol, **image);
     if (!loaded.ok()) {
       return loaded.error().with_context("While loading kernel " + quote(wanted.name) + ".");
     }
-    found->second.loaded = *std::move(loaded);
+    kernel = *std::move(loaded);
   }
-  REFRAIN_TRY(found->second.loaded->fits(wanted));
-  return std::shared_ptr<const KernelCode>(found->second.loaded);
+  REFRAIN_TRY(kernel->fits(wanted));
+  return std::shared_ptr<const KernelCode>(kernel);
 }
 
 Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& symbol,
@@ -153,8 +199,8 @@ Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& 
   REFRAIN_TRY(here.check(*context_));
   const DriverApi& api = context_->api();
   if (image.library == nullptr) {
-    REFRAIN_TRY(context_->check(api.cuLibraryLoadData(&image.library, image.bytes.data(), nullptr,
-                                                      nullptr, 0, nullptr, nullptr, 0),
+    REFRAIN_TRY(context_->check(api.cuLibraryLoadData(&image.library, image.code->bytes.data(),
+                                                      nullptr, nullptr, 0, nullptr, nullptr, 0),
                                 "cuLibraryLoadData"));
   }
   CUkernel kernel = nullptr;
@@ -166,7 +212,8 @@ Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& 
   REFRAIN_TRY(context_->check(api.cuKernelGetFunction(&function, kernel), "cuKernelGetFunction"));
   // Now, where the driver would else do it at the first launch.
   REFRAIN_TRY(context_->check(api.cuFuncLoad(function), "cuFuncLoad"));
-  return std::make_shared<const CudaKernel>(context_, function, *std::move(layout));
+  return std::make_shared<const CudaKernel>(context_, function, *std::move(layout),
+                                            KernelSource{image.code, symbol});
 }
 
 }  // namespace refrain::cuda

@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +21,13 @@ namespace refrain::cuda {
 class CudaKernel final : public KernelCode {
  public:
   CudaKernel(std::shared_ptr<Context> context, CUfunction function,
-             std::vector<KernelParameter> layout) noexcept
-      : context_(std::move(context)), function_(function), layout_(std::move(layout)) {}
+             std::vector<KernelParameter> layout, KernelSource source) noexcept
+      : context_(std::move(context)),
+        function_(function),
+        layout_(std::move(layout)),
+        source_(std::move(source)) {}
+
+  [[nodiscard]] KernelSource source() const override { return source_; }
 
   [[nodiscard]] CUfunction function() const noexcept { return function_; }
   /// Whether its parameters, as the driver has them, are those of `wanted`.
@@ -35,6 +39,7 @@ class CudaKernel final : public KernelCode {
   std::shared_ptr<Context> context_;
   CUfunction function_;
   std::vector<KernelParameter> layout_;
+  KernelSource source_;
   mutable Mutex mutex_;
   mutable std::uint32_t shared_bytes_ REFRAIN_GUARDED_BY(mutex_) = 48 * 1024;
 };
@@ -50,23 +55,25 @@ class KernelImages {
   /// Takes an image, whose kernels are of `version` from now on. Refuses bytes that are none, and a
   /// kernel that another image has in that version. Loads nothing.
   Result<void> add(SharedBytes bytes, std::uint32_t version);
-  /// Whether some image has it; loads nothing.
-  Result<void> has(const KernelSignature& wanted) const;
+  /// Whether some image has it, or the one that it names does; loads nothing.
+  Result<void> has(const KernelSignature& wanted);
   /// Loads it, and compares its parameters with those that are wanted.
   Result<std::shared_ptr<const KernelCode>> find(const KernelSignature& wanted);
 
  private:
   struct Image {
-    SharedBytes bytes;  // of PTX with a zero at its end
+    std::shared_ptr<const PortableCode> code;
+    std::set<std::string> symbols;
     CUlibrary library = nullptr;
+    std::map<std::string, std::shared_ptr<const CudaKernel>> loaded{};  // by symbol
   };
   /// A kernel's symbol and version.
   using Key = std::pair<std::string, std::uint32_t>;
-  struct Entry {
-    Image* image = nullptr;
-    std::shared_ptr<const CudaKernel> loaded{};
-  };
 
+  /// The image with these bytes, taken if it is new.
+  Result<Image*> take(const std::shared_ptr<const PortableCode>& code) REFRAIN_REQUIRES(mutex_);
+  /// The image that has it.
+  Result<Image*> image_of(const KernelSignature& wanted) REFRAIN_REQUIRES(mutex_);
   Result<std::shared_ptr<const CudaKernel>> load(const std::string& symbol, Image& image)
       REFRAIN_REQUIRES(mutex_);
   /// What to say of a kernel that there is not.
@@ -74,8 +81,8 @@ class KernelImages {
 
   std::shared_ptr<Context> context_;
   mutable Mutex mutex_;
-  std::deque<Image> images_ REFRAIN_GUARDED_BY(mutex_);  // entries point into it
-  std::map<Key, Entry> entries_ REFRAIN_GUARDED_BY(mutex_);
+  std::map<PortableCode::Digest, Image> images_ REFRAIN_GUARDED_BY(mutex_);
+  std::map<Key, Image*> entries_ REFRAIN_GUARDED_BY(mutex_);  // of those that were added
 };
 
 /// What a registered name is called in an image: `vad.conv1d` is `vad_conv1d`.

@@ -10,6 +10,7 @@
 
 #include "refrain/capture/effects.hpp"
 #include "refrain/capture/element.hpp"
+#include "refrain/capture/portable_code.hpp"
 
 namespace refrain {
 
@@ -48,13 +49,14 @@ struct Parameter {
   friend bool operator==(const Parameter&, const Parameter&) = default;
 };
 
-/// A kernel's name, version, parameters and effects.
+/// A kernel's name, version, parameters and effects, and where its code is.
 struct KernelSignature {
   std::string name;
   std::uint32_t version = 1;
   std::uint32_t block_bytes = 0;  ///< Size of the whole parameter block.
   std::vector<Parameter> parameters;
-  Effects effects{};  ///< As it was registered; the types of a kernel say nothing of them.
+  Effects effects{};      ///< As it was registered; the types of a kernel say nothing of them.
+  KernelSource source{};  ///< Of the code that was loaded for it; built in, as far as types say.
 
   friend bool operator==(const KernelSignature&, const KernelSignature&) = default;
 };

@@ -30,6 +30,8 @@ class KernelCode {
   virtual ~KernelCode() = default;
   /// What the kernel does besides its arguments, as whoever registered it has said.
   [[nodiscard]] virtual Effects effects() const { return Effects::none(); }
+  /// The image that it was loaded from, if that can travel with a graph.
+  [[nodiscard]] virtual KernelSource source() const { return {}; }
 };
 
 /// A point in a stream's work. Safe to share.
@@ -161,8 +163,9 @@ class Backend {
 
   /// Whether `kernel` would find that one; loads nothing.
   virtual Result<void> has(const KernelSignature& wanted) = 0;
-  /// The kernel of that name and version. Refuses (`kernel_missing`, `kernel_signature`) when
-  /// there is none or its parameters are others.
+  /// The kernel of that name and version, or that of the image which `wanted` names, where the
+  /// device runs such images. Refuses (`kernel_missing`, `kernel_signature`) when there is none or
+  /// its parameters are others.
   virtual Result<std::shared_ptr<const KernelCode>> kernel(const KernelSignature& wanted) = 0;
 
   // Streams and events.

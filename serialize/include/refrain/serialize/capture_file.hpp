@@ -1,4 +1,4 @@
-// Capture files: a sealed graph with everything that it needs but its kernels, on disk. Another
+// Capture files: a sealed graph with everything that it needs but kernels of the host, on disk. Another
 // process, with another address layout, opens the file and has the same graph. docs/format.md says
 // what the bytes mean.
 //
