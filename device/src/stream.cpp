@@ -363,7 +363,7 @@ ScopedOutcome<void> Stream::launch_extent_now(const LoadedKernel& kernel,
     return got.error();
   }
   return launch_packed(kernel,
-                       Grid{{read[0], read[1], read[2]}, {read[3], read[4], read[5]}, 0, where},
+                       Grid{{read[0], read[1], read[2]}, {read[3], read[4], read[5]}, 0, where, {}},
                        block, arguments);
 }
 

@@ -44,6 +44,9 @@ inline constexpr std::uint32_t kLine = 64;
 /// Required by a file some kernel of which has effects: its nodes follow more than their bytes say.
 inline constexpr std::string_view kEffectsFeature = "effects";
 
+/// Required by a file some launch of which asks for more than its extent.
+inline constexpr std::string_view kLaunchAttributesFeature = "launch_attributes";
+
 enum class SectionKind : std::uint32_t {
   manifest = 1,
   capture = 2,

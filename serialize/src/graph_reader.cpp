@@ -336,6 +336,11 @@ class GraphReader {
     call.grid.blocks = {stored.blocks_x(), stored.blocks_y(), stored.blocks_z()};
     call.grid.threads = {stored.threads_x(), stored.threads_y(), stored.threads_z()};
     call.grid.shared_bytes = stored.shared_bytes();
+    const v1::LaunchAttributes& attributes = stored.attributes();
+    call.grid.attributes = {
+        {attributes.cluster_x(), attributes.cluster_y(), attributes.cluster_z()},
+        attributes.cooperative(),
+        attributes.priority()};
     call.block = {static_cast<std::uint32_t>(parts_.parameter_bytes.size()),
                   static_cast<std::uint32_t>(block.size())};
     const std::span<const std::byte> bytes = std::as_bytes(std::span(block));

@@ -41,6 +41,9 @@ class GraphWriter {
     if (has_effects_) {
       manifest.mutable_requirements()->add_required_features(std::string(kEffectsFeature));
     }
+    if (has_attributes_) {
+      manifest.mutable_requirements()->add_required_features(std::string(kLaunchAttributesFeature));
+    }
     manifest.set_symbols(kSymbols);
     const auto code_begins = kConstants + (constant_count_ != 0 ? 1U : 0U);
     for (std::size_t at = 0; at < code_.size(); ++at) {
@@ -250,6 +253,15 @@ class GraphWriter {
     stored.set_threads_y(call.grid.threads.y);
     stored.set_threads_z(call.grid.threads.z);
     stored.set_shared_bytes(call.grid.shared_bytes);
+    if (const LaunchAttributes& asked = call.grid.attributes; asked != LaunchAttributes{}) {
+      v1::LaunchAttributes& attributes = *stored.mutable_attributes();
+      attributes.set_cluster_x(asked.cluster.x);
+      attributes.set_cluster_y(asked.cluster.y);
+      attributes.set_cluster_z(asked.cluster.z);
+      attributes.set_cooperative(asked.cooperative);
+      attributes.set_priority(asked.priority);
+      has_attributes_ = true;
+    }
     const Piece block = graph_.block(call);
     stored.set_block(block.data(), block.size());
     counts_.parameter_bytes += block.size();
@@ -269,6 +281,7 @@ class GraphWriter {
   std::map<PortableCode::Digest, std::uint32_t> code_numbers_;
   std::vector<std::shared_ptr<const PortableCode>> code_;
   bool has_effects_ = false;
+  bool has_attributes_ = false;
   std::string regions_;
   std::string nodes_;
   std::uint64_t node_records_ = 0;

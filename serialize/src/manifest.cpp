@@ -23,7 +23,7 @@ class ManifestReader {
     v1::Manifest manifest;
     REFRAIN_TRY(read_message(container_, at, manifest));
     for (const std::string& feature : manifest.requirements().required_features()) {
-      if (feature == kEffectsFeature) continue;
+      if (feature == kEffectsFeature || feature == kLaunchAttributesFeature) continue;
       return refuse_file(ErrorKind::file_version, container_.file(),
                          "requires " + quote(feature.substr(0, limits_.name_bytes)) +
                              ", which this version of refrain does not know.");

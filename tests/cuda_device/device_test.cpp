@@ -338,4 +338,29 @@ TEST_CASE(
   CHECK(gpu.device->load(wanted).error().kind() == ErrorKind::file_foreign);
 }
 
+TEST_CASE("cuda: a launch keeps its attributes, at once and in a graph, also when it is rebound") {
+  const Gpu gpu;
+  Stream stream = gpu.stream();
+  const Buffer<float> x = gpu.filled(stream, "x", 1, Role::input);
+  const Buffer<float> y = gpu.buffer("y", Role::output);
+  const auto map = gpu.kernel<Map>("map");
+  const LaunchAttributes asked{.cluster = {2, 1, 1}, .cooperative = true, .priority = -1};
+  const auto launch = [&] {
+    return stream.launch(map, grid({2, 1, 1}, {64, 1, 1}).with(asked), x, y, Gpu::kCount);
+  };
+  CHECK(launch().executed_cleanly());
+  CHECK(stream.read(y).value() == all(2));
+  OpenWindow window = stream.record().value();
+  launch();
+  const Recording recording = window.seal().value();
+  gpu.control->clear_journal();
+  Instance step = Plan::prepare(*gpu.device, recording.graph()).value().instance().value();
+  REQUIRE(step.bind("x", x).ok());
+  const auto replayed = step.replay(stream).into_result();
+  CHECK_MESSAGE(replayed.ok(), replayed.error().text());
+  CHECK(gpu.control->calls("cuGraphKernelNodeSetAttribute") == 3);
+  // A grid that is no multiple of its cluster is the driver's to refuse.
+  CHECK(stream.launch(map, grid({3, 1, 1}, {64, 1, 1}).with(asked), x, y, Gpu::kCount).failed());
+}
+
 }  // namespace refrain::test

@@ -140,7 +140,7 @@ ON_BOTH_KINDS("B02: what runs instead of being recorded dooms the window, and it
       {"[0, 16) of \"p\"", [&](Stream& on) { on.reuses(q.view()); }},
       {"[0, 16) of \"p\"",
        [&](Stream& on) {
-         on.launch(*rig.make, Grid{{0, 1, 1}, {1, 1, 1}, 0, {}}, p, 0U);
+         on.launch(*rig.make, Grid{{0, 1, 1}, {1, 1, 1}, 0, {}, {}}, p, 0U);
        }},
   };
   for (std::size_t at = 0; at < ways.size(); ++at) {
@@ -165,7 +165,7 @@ ON_BOTH_KINDS("B04: a window in which no work was recorded is refused unless tha
   const std::vector<std::function<void()>> nothings{
       [] {},
       [&] {
-        rig.stream.launch(*rig.make, Grid{{0, 1, 1}, {1, 1, 1}, 0, {}}, y, 0U);
+        rig.stream.launch(*rig.make, Grid{{0, 1, 1}, {1, 1, 1}, 0, {}, {}}, y, 0U);
       },
       [&] { rig.stream.copy(y.view(0, 0), y.view(2, 0)); },
       [&] { rig.stream.fill(y.view(0, 0), 1); },

@@ -145,7 +145,7 @@ bool LiveSession::launch(const Op& op) {
   const bool none = op.a == 1;
   same_work(call_work([&] {
               return launch_on(*on->stream, kernel, *given, tag,
-                               none ? Grid{{1, 0, 1}, {1, 1, 1}, 0, Where::here()} : grid(4));
+                               none ? Grid{{1, 0, 1}, {1, 1, 1}, 0, Where::here(), {}} : grid(4));
             }),
             model_.launch(on->model, kernel, tag, spans, none));
   return true;

@@ -110,7 +110,7 @@ TEST_CASE("file: every launch extent keeps its full width") {
                                                    0x80000001, kMost - 1, kMost};
   const auto add = [&](Dim3 blocks, Dim3 threads, std::uint32_t shared) {
     std::get<KernelCall>(builder.launch(kernel, {{y, {0, 8}}}).call).grid =
-        Grid{blocks, threads, shared};
+        Grid{blocks, threads, shared, {}, {}};
   };
   for (const std::uint32_t extreme : kExtremes) {
     add({extreme, 1, 1}, {1, 1, 1}, 0);
@@ -123,6 +123,36 @@ TEST_CASE("file: every launch extent keeps its full width") {
   }
   const SealedGraph graph = builder.seal();
   CHECK(difference(graph, there_and_back(graph)) == "");
+}
+
+TEST_CASE("file: every launch attribute keeps its full width, and asks readers to know it") {
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+  constexpr std::array<LaunchAttributes, 6> kAll{
+      LaunchAttributes{{kMost, 1, 2}, false, 0},
+      LaunchAttributes{{0, 0, 0}, true, 0},
+      LaunchAttributes{{0, 0, 0}, false, kLeast},
+      LaunchAttributes{{0, 0, 0}, false, std::numeric_limits<std::int32_t>::max()},
+      LaunchAttributes{{1, 2, kMost}, true, -1},
+      LaunchAttributes{}};
+  GraphBuilder builder;
+  const std::uint32_t y = builder.region("y", Role::output, 8);
+  const std::uint32_t kernel = builder.kernel(one_view(Direction::out));
+  for (const LaunchAttributes& attributes : kAll) {
+    std::get<KernelCall>(builder.launch(kernel, {{y, {0, 8}}}).call).grid =
+        grid(1).with(attributes);
+  }
+  const SealedGraph graph = builder.seal();
+  const SealedGraph loaded = there_and_back(graph);
+  for (std::size_t at = 0; at < kAll.size(); ++at) {
+    CHECK(std::get<KernelCall>(loaded.nodes()[at].call).grid.attributes == kAll[at]);
+  }
+  const auto mentions = [](const SealedGraph& of) {
+    const std::vector<std::byte> bytes = encode(of).value();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.find("launch_attributes") != std::string_view::npos;
+  };
+  CHECK(mentions(graph));
+  CHECK_FALSE(mentions(small_graph()));
 }
 
 TEST_CASE("file: sizes and ranges keep their full width") {

@@ -1,5 +1,5 @@
 // CUDA as a backend: see docs/decisions/0001 for what each call is.
-#include <cstring>
+#include <boost/container/small_vector.hpp>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,6 +10,7 @@
 #include "driver_error.hpp"
 #include "host_call.hpp"
 #include "kernel_images.hpp"
+#include "launch_attributes.hpp"
 #include "make_backend.hpp"
 #include "transfers.hpp"
 
@@ -248,13 +249,16 @@ class CudaBackend final : public Backend {
     config.blockDimZ = grid.threads.z;
     config.sharedMemBytes = grid.shared_bytes;
     config.hStream = stream.handle();
-    std::size_t bytes = kernel.block.size();
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER,
-                     const_cast<std::byte*>(kernel.block.data()),  // which the driver only reads
-                     CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END};
+    DriverAttributes attributes = driver_attributes(grid.attributes, false);
+    config.attrs = attributes.data();
+    config.numAttrs = static_cast<unsigned>(attributes.size());
+    boost::container::small_vector<void*, 16> arguments;
+    for (const KernelParameter& each : code.layout()) {
+      // Which the driver only reads.
+      arguments.push_back(const_cast<std::byte*>(kernel.block.data()) + each.offset);
+    }
     return context_->check(context_->attempt([&] {
-      return context_->api().cuLaunchKernelEx(&config, code.function(), nullptr,
-                                              bytes == 0 ? nullptr : extra);
+      return context_->api().cuLaunchKernelEx(&config, code.function(), arguments.data(), nullptr);
     }),
                            "cuLaunchKernelEx");
   }

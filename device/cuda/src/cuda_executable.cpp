@@ -106,9 +106,9 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const KernelCall& call) {
   auto& kernel = piece(at).what.emplace<KernelPiece>();
   const std::span<const std::byte> block = graph_.block(call);
   kernel.block.assign(block.begin(), block.end());
-  kernel.block_bytes = block.size();
-  kernel.extra = {CU_LAUNCH_PARAM_BUFFER_POINTER, kernel.block.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
-                  &kernel.block_bytes, CU_LAUNCH_PARAM_END};
+  for (const KernelParameter& each : code.layout()) {
+    kernel.arguments.push_back(kernel.block.data() + each.offset);
+  }
   CUDA_KERNEL_NODE_PARAMS& params = kernel.params;
   params.func = code.function();
   params.gridDimX = call.grid.blocks.x;
@@ -118,7 +118,8 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const KernelCall& call) {
   params.blockDimY = call.grid.threads.y;
   params.blockDimZ = call.grid.threads.z;
   params.sharedMemBytes = call.grid.shared_bytes;
-  if (!kernel.block.empty()) params.extra = kernel.extra.data();
+  kernel.attributes = driver_attributes(call.grid.attributes, true);
+  params.kernelParams = kernel.arguments.data();
   for (const Argument& argument : graph_.arguments(node)) {
     patches_[argument.region].push_back(
         {pieces_.size() - 1, kernel.block.data() + argument.offset, argument.range.begin});
@@ -220,9 +221,14 @@ Result<void> CudaExecutable::add(Piece& piece, std::span<const CUgraphNode> afte
   const CUgraphNode* const before = after.empty() ? nullptr : after.data();
   CUgraphNode& node = piece.handle;
   if (auto* const kernel = std::get_if<KernelPiece>(&piece.what)) {
-    return context_->check(
+    REFRAIN_TRY(context_->check(
         api.cuGraphAddKernelNode_v2(&node, template_, before, after.size(), &kernel->params),
-        "cuGraphAddKernelNode");
+        "cuGraphAddKernelNode"));
+    for (const CUlaunchAttribute& each : kernel->attributes) {
+      REFRAIN_TRY(context_->check(api.cuGraphKernelNodeSetAttribute(node, each.id, &each.value),
+                                  "cuGraphKernelNodeSetAttribute"));
+    }
+    return {};
   }
   if (const auto* const copy = std::get_if<CopyPiece>(&piece.what)) {
     const CUDA_MEMCPY3D params =

@@ -2,7 +2,6 @@
 // and around a function of the program's the copies of its views. Private to device/cuda.
 #pragma once
 
-#include <array>
 #include <deque>
 #include <memory>
 #include <span>
@@ -12,6 +11,7 @@
 #include "cuda_stream.hpp"
 #include "host_call.hpp"
 #include "kernel_images.hpp"
+#include "launch_attributes.hpp"
 
 namespace refrain::cuda {
 
@@ -66,8 +66,9 @@ class ReplaysInFlight {
 struct KernelPiece {
   CUDA_KERNEL_NODE_PARAMS params{};
   std::vector<std::byte> block;
-  std::size_t block_bytes = 0;
-  std::array<void*, 5> extra{};
+  std::vector<void*>
+      arguments;  // into the block; one buffer would do, but not for cooperative ones
+  DriverAttributes attributes{};
 };
 /// A copy; of the two addresses at most one is the host's.
 struct CopyPiece {

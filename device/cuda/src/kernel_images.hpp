@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ class CudaKernel final : public KernelCode {
   [[nodiscard]] CUfunction function() const noexcept { return function_; }
   /// Whether its parameters, as the driver has them, are those of `wanted`.
   [[nodiscard]] Result<void> fits(const KernelSignature& wanted) const;
+  /// Where each parameter lies in a parameter block.
+  [[nodiscard]] std::span<const KernelParameter> layout() const noexcept { return layout_; }
   /// Makes it take that much dynamic shared memory, which above 48 KiB a kernel must be told.
   Result<void> takes(std::uint32_t shared_bytes) const;
 

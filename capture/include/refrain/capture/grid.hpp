@@ -16,6 +16,19 @@ struct Dim3 {
   friend constexpr bool operator==(const Dim3&, const Dim3&) noexcept = default;
 };
 
+/// What a launch asks of a device beside its extent. A device that has no such thing does without:
+/// the host's kernels are functions, which run alone.
+struct LaunchAttributes {
+  /// Blocks that run together and reach each other's shared memory, of sm_90 and later; 0, 0, 0 for
+  /// what the kernel itself says.
+  Dim3 cluster{0, 0, 0};
+  bool cooperative = false;   ///< All blocks run at once and may wait for each other.
+  std::int32_t priority = 0;  ///< In a graph, as CUDA has it: the lower, the sooner.
+
+  friend constexpr bool operator==(const LaunchAttributes&,
+                                   const LaunchAttributes&) noexcept = default;
+};
+
 /// A launch's extent. `grid(n)` and `grid(blocks, threads)` note where they were called, which is
 /// where the launch will be said to have been issued.
 struct Grid {
@@ -23,12 +36,21 @@ struct Grid {
   Dim3 threads;                    ///< In one block.
   std::uint32_t shared_bytes = 0;  ///< Dynamic shared memory of one block.
   Where where{};
+  LaunchAttributes attributes{};
+
+  /// This grid with other attributes.
+  [[nodiscard]] constexpr Grid with(const LaunchAttributes& other) const noexcept {
+    Grid changed = *this;
+    changed.attributes = other;
+    return changed;
+  }
 
   /// A launch of no threads, which is no work at all (O11).
   [[nodiscard]] constexpr bool empty() const noexcept { return blocks.empty() || threads.empty(); }
-  /// Compares the extent and not the place.
+  /// Compares all but the place.
   friend constexpr bool operator==(const Grid& a, const Grid& b) noexcept {
-    return a.blocks == b.blocks && a.threads == b.threads && a.shared_bytes == b.shared_bytes;
+    return a.blocks == b.blocks && a.threads == b.threads && a.shared_bytes == b.shared_bytes &&
+           a.attributes == b.attributes;
   }
 };
 
@@ -42,13 +64,14 @@ constexpr Grid grid(std::uint64_t threads, Where where = Where::here()) noexcept
   return Grid{{static_cast<std::uint32_t>(blocks < most ? blocks : most), 1, 1},
               {static_cast<std::uint32_t>(kBlock), 1, 1},
               0,
-              where};
+              where,
+              {}};
 }
 
 /// `blocks` blocks of `threads` threads each.
 constexpr Grid grid(Dim3 blocks, Dim3 threads, std::uint32_t shared_bytes = 0,
                     Where where = Where::here()) noexcept {
-  return Grid{blocks, threads, shared_bytes, where};
+  return Grid{blocks, threads, shared_bytes, where, {}};
 }
 
 }  // namespace refrain
