@@ -60,8 +60,22 @@ void Window::doom(Doom doom, const OpenScope* around) noexcept {
 }
 
 void Window::fail(const OpenScope& scope, const Error& error) noexcept {
+  // What fails has its failure already, as what it writes shows; a skip's error names its input's.
+  const bool own = scope.provisional != nullptr;
+  fail(scope, error,
+       Doom{own ? error.with_failure(scope.provisional->id) : error, scope.kernel, scope.where});
+}
+
+void Window::skipped(const OpenScope& scope, const FoundFailure& found) noexcept {
+  Doom how{found.error(), scope.kernel, scope.where};
+  how.needed = found.needed();
+  how.origin = found.origin();
+  fail(scope, found.error(), std::move(how));
+}
+
+void Window::fail(const OpenScope& scope, const Error& wording, Doom how) noexcept {
   if (around_doom_ == &scope && doom_->wordings.size() < doom_->wordings.capacity()) {
-    doom_->wordings.push_back(error);
+    doom_->wordings.push_back(wording);
   }
   const OpenScope* const around = overlay_.current() == &scope ? scope.parent : overlay_.current();
   if (around_doom_ == &scope) around_doom_ = around;
@@ -69,10 +83,7 @@ void Window::fail(const OpenScope& scope, const Error& error) noexcept {
     refused_in_ = nullptr;
     return;  // C6: it is one with the call that was refused
   }
-  // What fails has its failure already, as what it writes shows; a skip's error names its input's.
-  const bool own = scope.provisional != nullptr;
-  doom(Doom{own ? error.with_failure(scope.provisional->id) : error, scope.kernel, scope.where},
-       around);
+  doom(std::move(how), around);
 }
 
 void Window::lacks(const Error& error) noexcept {
@@ -295,17 +306,32 @@ std::string Window::recorded_instead(const Doom& doom) const {
   return all;
 }
 
+std::string Window::skipped_because() const {
+  const FailureOrigin& from = doom_->origin;
+  const std::string work = quote(kernel_name(from.kernel)) + " on stream " +
+                           std::to_string(from.stream.number) + text(from.where);
+  const std::string failure = "carry failure " + std::to_string(doom_->error.failure().number) +
+                              (from.kernel ? ", of " + work : "");
+  return quote(kernel_name(doom_->kernel)) + text(doom_->where) + " was skipped: it needed bytes " +
+         text(doom_->needed.range) + " of " + quote(table_.name_of(doom_->needed.buffer)) +
+         ", which " +
+         (doom_->error.kind() == ErrorKind::torn_down ? work + " claims until it ends"  // O6
+                                                      : failure);
+}
+
 Error Window::doom_text() const {
   std::string all = called() + " refuses to seal";
   std::string context;
   // What doomed it, in its own words and without its number, which `failure` tells.
-  const auto because = [&](const std::string& what) {
+  const auto because_of = [&](const std::string& what) {
     const Error error = doom_->error.with_failure({});
     const std::string message = error.message();
-    const FailureId failure = doom_->error.failure();
-    all += ", because " + what +
-           (failure ? " (failure " + std::to_string(failure.number) + "): " : ": ") + message;
+    all += ", because " + what + ": " + message;
     context = error.text().substr(message.size());
+  };
+  const auto because = [&](const std::string& what) {
+    const FailureId failure = doom_->error.failure();
+    because_of(what + (failure ? " (failure " + std::to_string(failure.number) + ")" : ""));
   };
   if (doom_->differs.buffer) {
     const std::string bytes = "bytes " + text(doom_->differs.range) + " of " +
@@ -324,6 +350,12 @@ Error Window::doom_text() const {
            text(member.forked) +
            ", was destroyed with work that nobody waits for: " + called(nodes_[member.last_node]) +
            ".";
+  } else if (doom_->needed.buffer) {
+    if (doom_->error.kind() == ErrorKind::torn_down) {
+      all += ", because " + skipped_because() + ".";
+    } else {
+      because_of(skipped_because());
+    }
   } else if (!doom_->reason.empty()) {
     all += ", because " + doom_->reason;
   } else if (doom_->refused) {
@@ -334,11 +366,16 @@ Error Window::doom_text() const {
                 ? quote(kernel_name(doom_->kernel)) + text(doom_->where) + " did not end cleanly"
                 : "work for it could not be issued");
   }
+  const auto full_stop = [&all] {  // an exception's own words may lack it
+    if (std::string_view(".!?)").find(all.back()) == std::string_view::npos) all += '.';
+  };
+  full_stop();
   std::string told = doom_->error.text();
   for (const Error& wording : doom_->wordings) {
     if (wording.text() == told) continue;  // handed on as it was
     told = wording.text();
     all += " The work around that told it as: " + told;
+    full_stop();
   }
   if (later_dooms_ != 0) {
     all += " Work in it failed or was skipped " + times(later_dooms_) + ".";

@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "refrain/base/kernel_name.hpp"
+#include "refrain/base/text.hpp"
 #include "refrain/device/device.hpp"
 #include "refrain/device/warm_up_pass.hpp"
 
@@ -90,7 +92,16 @@ void Ledger::failed(Ticket ticket, const Error& error) noexcept {
   // Claimed before it counts as ended: whoever waits for a writer looks at its claims next.
   Error told = device_.failed_late(*this, ticket, error);
   const Lock lock(mutex_);
-  if (!failure_) failure_ = std::move(told);
+  if (failure_) return;
+  failure_ = std::move(told);
+  const Entry* const entry = find(ticket);
+  if (entry == nullptr) return;
+  try {
+    failure_ =
+        failure_->with_context("It was " + quote(kernel_name(entry->work.kernel)) + " on stream " +
+                               std::to_string(stream_.number) + text(entry->work.where) + ".");
+  } catch (...) {  // without that line
+  }
 }
 
 void Ledger::ended(Ticket ticket, const Error* error) noexcept {

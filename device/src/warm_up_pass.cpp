@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "refrain/base/kernel_name.hpp"
+#include "refrain/base/text.hpp"
 #include "refrain/device/stream.hpp"
 
 namespace refrain {
@@ -103,31 +104,47 @@ void WarmUpPass::save(StreamCore& on, const BufferBinding& part) {
 }
 
 void WarmUpPass::failed(StreamId stream, const Error& error) noexcept {
-  keep(error, [&] {
-    return "While warming up: work on stream " + std::to_string(stream.number) +
-           " did not end cleanly.";
-  });
+  const Lock lock(mutex_);
+  if (!failed_) failed_.emplace(Failed{error, stream});
+}
+
+void WarmUpPass::skipped(const FoundFailure& found, const Skip& skip) noexcept {
+  const Lock lock(mutex_);
+  if (!failed_ || failed_->skip || failed_->on != skip.stream) return;
+  if (failed_->error.failure() == found.id()) failed_->skip = skip;
 }
 
 void WarmUpPass::lacks(const Error& error) noexcept {
-  keep(error, [] { return std::string("While warming up: a state may have advanced."); });
+  const Lock lock(mutex_);
+  if (!failed_) failed_.emplace(Failed{.error = error, .state_lost = true});
 }
 
-template <class Context>
-void WarmUpPass::keep(const Error& error, Context&& context) noexcept {
-  const Lock lock(mutex_);
-  if (failed_) return;
-  failed_ = error;
-  try {
-    failed_ = error.with_context(context());
-  } catch (...) {  // without that line
+std::string WarmUpPass::described(const Failed& failed) const {
+  if (failed.state_lost) return "a state may have advanced.";
+  FailureTable& table = stream_.device().table();
+  const auto work = [](KernelId kernel, StreamId stream, Where where) {
+    return (kernel ? quote(kernel_name(kernel)) : std::string("work")) + " on stream " +
+           std::to_string(stream.number) + text(where);
+  };
+  if (const std::optional<Skip>& skip = failed.skip) {
+    return work(skip->kernel, skip->stream, skip->where) + " was skipped: it needed bytes " +
+           text(skip->needed.range) + " of " + quote(table.name_of(skip->needed.buffer)) + ".";
   }
+  const FailureOrigin origin = table.origin(failed.error.failure());
+  const bool known = origin.stream == failed.on;  // else it is an input's, or nothing carries it
+  return work(known ? origin.kernel : KernelId{}, failed.on, known ? origin.where : Where{}) +
+         " did not end cleanly.";
 }
 
 std::optional<Error> WarmUpPass::end() {
   for (const auto& ledger : heard_) ledger->wait_for_all();
-  const Lock lock(mutex_);
-  return failed_;
+  std::optional<Failed> failed;
+  {
+    const Lock lock(mutex_);
+    failed = failed_;
+  }
+  if (!failed) return std::nullopt;
+  return failed->error.with_context("While warming up: " + described(*failed));
 }
 
 }  // namespace refrain

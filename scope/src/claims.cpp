@@ -45,7 +45,9 @@ FailureRecord& FailureRecords::mint(const Error& error, KernelId kernel, StreamI
 }
 
 void FailureRecords::set_error(FailureRecord& record, const Error& error) noexcept {
-  record.error = error;
+  // Work in the body of a scope that needed what that scope claims, handed on by the body.
+  const bool own = error.failure() == record.id && error.kind() == ErrorKind::skipped;
+  record.error = own ? needed_own_ : error;
   FailureRecord* const cause = error.failure() ? find(error.failure()) : nullptr;
   if (cause == &record || cause == record.cause) return;
   if (record.causes) {

@@ -75,6 +75,10 @@ FoundFailure::FoundFailure(FailureTable& table, FailureRecord& record,
   table.records_.retain(&record);
 }
 
+FailureOrigin FoundFailure::origin() const noexcept {
+  return {record_->kernel, record_->stream, record_->where};
+}
+
 void FoundFailure::let_go() noexcept { table_->release(record_); }
 
 bool LateClaim::passes_on(const Skip& skip, std::span<const BufferBinding> reads,
@@ -510,6 +514,7 @@ void FailureTable::release_provisional(OpenScope& scope, const Error* error) noe
     // E2: whatever carried the provisional, wherever it is, now carries the real error.
     records_.set_error(*provisional, *error);
     provisional->counts = provisional->references > 1;
+    if (provisional->counts) scope.failed_as = provisional->id;
   } else if (const std::uint64_t bad = scope.poisoned.load(std::memory_order_relaxed); bad != 0) {
     // P2: the states of a replay that was held back are what they were.
     release_what_stays(scope);
@@ -646,6 +651,13 @@ FailureId FailureTable::claim_late(const Error& error, KernelId kernel, StreamId
   follows_.fetch_add(1, std::memory_order_seq_cst);
   keep_room();
   return id;
+}
+
+FailureOrigin FailureTable::origin(FailureId failure) {
+  const Lock lock(mutex_);
+  const FailureRecord* const found = failure ? records_.find(failure) : nullptr;
+  return found != nullptr ? FailureOrigin{found->kernel, found->stream, found->where}
+                          : FailureOrigin{};
 }
 
 void FailureTable::told(FailureId failure) noexcept {

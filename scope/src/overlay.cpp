@@ -150,6 +150,7 @@ void Overlay::exit_write(OpenScope& scope, const Error* error) noexcept {
   if (provisional == nullptr) return;  // O7
   if (error != nullptr) {
     table_.records_.set_error(*provisional, *error);
+    if (provisional->references > 1) scope.failed_as = provisional->id;
   } else {
     for (const BufferBinding& binding : scope.writes) {
       ClaimRanges& claims = entries_[binding.buffer].claims;

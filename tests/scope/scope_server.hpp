@@ -79,6 +79,9 @@ struct FakeWindow {
              scope.writes.size(),
              scope.recorded_before});
   }
+  void skipped(const OpenScope& scope, const FoundFailure& found) noexcept {
+    fail(scope, found.error());
+  }
   void fail(const OpenScope& scope, const Error& error) noexcept {
     log.add({Heard::window_failed, {}, error, scope.writes.size(), scope.recorded_before});
   }

@@ -120,6 +120,8 @@ class Window {
   void record(const OpenScope& scope) noexcept;
   /// A scope failed or was skipped (C3, C4). The first doom wins, the rest are counted (C6).
   void fail(const OpenScope& scope, const Error& error) noexcept;
+  /// The same of work that did not run, because of what one of its inputs carries (C4).
+  void skipped(const OpenScope& scope, const FoundFailure& found) noexcept;
 
   // For warm-ups.
 
@@ -219,6 +221,9 @@ class Window {
     bool unclaimed = false;
     std::size_t first_node = 0;
     std::size_t end_node = 0;
+    /// For work that was skipped: the first bytes that carry `error`, and where that comes from.
+    BufferBinding needed{};
+    FailureOrigin origin{};
     std::optional<Members::Index> gone{};  ///< For a member that was destroyed.
     bool refused = false;                  ///< For a call that the device refused, in `kernel`.
     std::string reason{};                  ///< For everything that has its own sentence.
@@ -235,10 +240,12 @@ class Window {
     const OpenScope* scope = nullptr;  // who said it; once that one has exited, the scope around it
   };
 
+  void fail(const OpenScope& scope, const Error& wording, Doom how) noexcept;
   void doom(Doom doom, const OpenScope* around) noexcept;
   void add(Call call, std::span<const StagedArgument> arguments, Where where, Members::Index by);
   /// Tells in `hole` where not.
   [[nodiscard]] bool staged_exactly(const OpenScope& scope, Doom& hole) const noexcept;
+  [[nodiscard]] std::string skipped_because() const;
   [[nodiscard]] Error doom_text() const;
   /// What `make` answers; a mere kind when there is no memory for more.
   template <class Make>

@@ -19,6 +19,7 @@
 
 #include "refrain/base/kernel_name.hpp"
 #include "refrain/base/result.hpp"
+#include "refrain/base/text.hpp"
 #include "refrain/capture/window.hpp"
 #include "refrain/device/buffer.hpp"
 #include "refrain/device/calls_forbidden.hpp"
@@ -275,7 +276,9 @@ class Stream {
   template <class Body>
   Result<void> first_use(const std::string& what, Body&& body) {
     REFRAIN_TRY(may_use_first(what));
-    return std::forward<Body>(body)();
+    Result<void> done = std::forward<Body>(body)();
+    if (done.ok()) return done;
+    return done.error().with_context("While doing first-use work " + quote(what) + ".");
   }
 
   // Without types, for tools and for what is built on streams.
@@ -440,7 +443,10 @@ class Stream::Claims : public FailureView {
   }
   void propagate(const FoundFailure& found, const Skip& skip,
                  std::span<const BufferBinding> writes) noexcept {
-    if (WarmUpPass* const pass = warming_up()) pass->about_to_write(*stream_.core_, writes);
+    if (WarmUpPass* const pass = warming_up()) {
+      pass->skipped(found, skip);
+      pass->about_to_write(*stream_.core_, writes);
+    }
     FailureView::propagate(found, skip, writes);
   }
   void exit_write(OpenScope& scope, const Error* error) noexcept {

@@ -46,6 +46,8 @@ class WarmUpPass {
 
   /// Work of the pass failed or was skipped; the first is kept. From any thread.
   void failed(StreamId stream, const Error& error) noexcept;
+  /// What was told last was the failure of an input of this work, which did not run.
+  void skipped(const FoundFailure& found, const Skip& skip) noexcept;
   /// The body has come back: waits for its work to end, and says what of it went wrong.
   [[nodiscard]] std::optional<Error> end();
 
@@ -54,8 +56,15 @@ class WarmUpPass {
   void hear(StreamCore& on);
   /// The pass could not save what it must put back.
   void lacks(const Error& error) noexcept;
-  template <class Context>
-  void keep(const Error& error, Context&& context) noexcept;
+  /// The first thing that went wrong.
+  struct Failed {
+    Error error;
+    StreamId on{};
+    std::optional<Skip> skip{};  ///< When the work did not run at all.
+    bool state_lost = false;     ///< When it was the pass that could not save a state.
+  };
+  /// The work that it was, and how it ended, as a sentence.
+  [[nodiscard]] std::string described(const Failed& failed) const;
 
   Stream& stream_;
   const DeviceCore& device_;
@@ -65,7 +74,7 @@ class WarmUpPass {
   LiftedMarks lifted_;
   std::vector<std::shared_ptr<Ledger>> heard_;
   Mutex mutex_;
-  std::optional<Error> failed_ REFRAIN_GUARDED_BY(mutex_);
+  std::optional<Failed> failed_ REFRAIN_GUARDED_BY(mutex_);
 
   static inline thread_local constinit WarmUpPass* current_ = nullptr;
 };

@@ -135,6 +135,10 @@ class FailureRecords {
   List dead_;
   const bool keeps_unread_;
   std::atomic<std::uint64_t> live_{0};
+  // Made here, because an exit makes no text.
+  const Error needed_own_{
+      ErrorKind::skipped,
+      "Work in it needed bytes that it claims itself until it ends, so that work did not run."};
 };
 
 /// Every byte that an allocation can have, and those that a claim beyond its end may name.

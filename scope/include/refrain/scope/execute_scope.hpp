@@ -40,7 +40,7 @@ concept FailureStore = requires(Store store, std::span<const BufferBinding> bind
 /// hears each failure once, must not throw and may not call the device (E6).
 template <class Server>
 concept WriteScoped = requires(Server& server, const OpenScope& scope, const Error& error,
-                               StreamId stream) {
+                               const FoundFailure& found, StreamId stream) {
   { server.write_streams() } -> FailureStore;
   { server.id() }
   noexcept->std::same_as<StreamId>;
@@ -53,6 +53,8 @@ concept WriteScoped = requires(Server& server, const OpenScope& scope, const Err
   { server.capturing()->record(scope) }
   noexcept;
   { server.capturing()->fail(scope, error) }
+  noexcept;
+  { server.capturing()->skipped(scope, found) }
   noexcept;
 };
 
@@ -135,10 +137,7 @@ class [[nodiscard]] ExecuteScope {
         settle_clean();
         return Skipped{result.error().failure()};
       }
-      if (!result.ok()) {  // E2, C3
-        settle(result.error());
-        return std::move(result).error();
-      }
+      if (!result.ok()) return settle(result.error());  // E2, C3
       settle_clean();
       if constexpr (std::is_void_v<Value>) {
         return ScopedOutcome<Value>::executed();
@@ -174,7 +173,7 @@ class [[nodiscard]] ExecuteScope {
     describe(kernel, reads, where);
     // K4: the listener, the window, then the data; here, so also for a scope that never executes.
     server_.on_failure(server_.id(), found.error());  // K5: the input's own error
-    if (auto* const window = server_.capturing()) window->fail(scope_, found.error());  // C4
+    if (auto* const window = server_.capturing()) window->skipped(scope_, found);  // C4
     Skip skip{kernel, server_.id(), where, found.needed(), {}, 0};
     skip.would_write_count = static_cast<std::uint32_t>(scope_.writes.size());
     if (!scope_.writes.empty()) skip.would_write = scope_.writes.front();
@@ -202,11 +201,15 @@ class [[nodiscard]] ExecuteScope {
     server_.write_streams().exit_write(scope_, nullptr);  // E1
   }
 
-  [[gnu::noinline, gnu::cold]] void settle(const Error& error) noexcept {
+  /// Answers `error` as everybody is told it, with the number of what carries it.
+  [[gnu::noinline, gnu::cold]] Error settle(const Error& error) noexcept {
     entered_ = false;
+    scope_.failed_as = {};
     if (auto* const window = server_.capturing()) window->fail(scope_, error);  // C3
     server_.write_streams().exit_write(scope_, &error);
-    server_.on_failure(server_.id(), error);
+    const Error told = scope_.failed_as ? error.with_failure(scope_.failed_as) : error;
+    server_.on_failure(server_.id(), told);
+    return told;
   }
 
   Server& server_;

@@ -54,9 +54,10 @@ struct OpenScope {
   /// 0 for none. Written under the mutex of that work's ledger, and read under those of all.
   std::uint64_t issued_from = 0;
   // Left as they are until they mean something, since each launch makes a scope.
-  ScopeShow* show;     ///< Where it is shown, once it has been entered; null in a window.
-  OpenScope* under;    ///< What its stream showed before, once its claim is in the table.
-  OpenScope* running;  ///< The scope whose body runs around this one's body in this thread.
+  ScopeShow* show;      ///< Where it is shown, once it has been entered; null in a window.
+  OpenScope* under;     ///< What its stream showed before, once its claim is in the table.
+  FailureId failed_as;  ///< Once it has failed: what carries its error, none if nothing does.
+  OpenScope* running;   ///< The scope whose body runs around this one's body in this thread.
 
   [[nodiscard]] std::span<const BufferBinding> unrun_writes() const noexcept {
     return replay_unrun_writes != nullptr ? *replay_unrun_writes : writes;
@@ -113,6 +114,13 @@ class alignas(64) ScopeShow {
   const FailureTable* table_ = nullptr;
 };
 
+/// The work that a failure happened in, as far as it is known.
+struct FailureOrigin {
+  KernelId kernel{};
+  StreamId stream{};
+  Where where{};
+};
+
 /// A failure that an input carries, held so that it outlives its last claim. Move-only.
 class FoundFailure {
  public:
@@ -134,6 +142,7 @@ class FoundFailure {
   [[nodiscard]] const Error& error() const noexcept { return *error_; }
   /// The first bytes, of the first input, that carry it.
   [[nodiscard]] const BufferBinding& needed() const noexcept { return needed_; }
+  [[nodiscard]] FailureOrigin origin() const noexcept;
 
  private:
   friend class FailureTable;
@@ -285,6 +294,8 @@ class FailureTable {
   [[nodiscard]] std::optional<Error> report(std::span<const BufferBinding> bindings);
   /// The story of one failure; a sentence that says so when it is gone.
   [[nodiscard]] std::string story(FailureId failure);
+  /// The work that `failure` happened in; nothing when it is gone.
+  [[nodiscard]] FailureOrigin origin(FailureId failure);
   /// Somebody was told of `failure` by other means.
   void told(FailureId failure) noexcept;
   /// How many failures live. Zero when everything is clean (M2).
@@ -414,7 +425,8 @@ class FailureTable {
   // Made here, because a clean exit makes no text.
   const Error skipped_inside_{
       ErrorKind::skipped,
-      "The work did not run, because it needed bytes that other work was still writing."};
+      "Work that needed what this was still writing did not run. (What a scope claims can be read "
+      "when it has ended.)"};
 };
 
 }  // namespace refrain
