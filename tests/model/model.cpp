@@ -168,7 +168,8 @@ void Model::exit(Scope& scope, bool clean) {
   if (!clean) return;  // E2: its kind and its words have been put in
   // E9: for what a skip inside has passed on.
   failure(scope.provisional).kind = ErrorKind::skipped;
-  failure(scope.provisional).says = "The work did not run, because";
+  failure(scope.provisional).says = scope.poisoned != 0 ? "The work did not run, because"
+                                                        : "Work that needed what this was still";
   if (scope.poisoned != 0) {
     set_cause(scope.provisional, scope.poisoned);
     return;
@@ -220,9 +221,11 @@ std::unique_ptr<Scope> Model::open(int s, const Spans& reads, const Spans& write
   }
   if (looks) {
     if (const int met = first_failure(inside, reads); met != 0) {
-      hear(s, failure(met).kind, failure(met).says, met);            // K4, K5
-      if (inside != nullptr) doom(*inside, met, failure(met).says);  // C4
-      claim(inside, writes, met, failure(met).open);                 // K1, K2
+      hear(s, failure(met).kind, failure(met).says, met);  // K4, K5
+      // C4; of a scope that is open it is told what that claims (O6).
+      const Failure& of = failure(met);
+      if (inside != nullptr) doom(*inside, met, of.open ? "claims until it ends" : of.says);
+      claim(inside, writes, met, failure(met).open);  // K1, K2
       answer = {Answer::What::skipped, ErrorKind::skipped, met, ""};
       return nullptr;
     }
