@@ -17,7 +17,7 @@ struct Names {
 
 Names& names() {
   // Never destroyed: a failure may be read while the process ends.
-  static Names* const table = new Names;
+  static auto* const table = new Names;
   return *table;
 }
 

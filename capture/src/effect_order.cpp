@@ -35,7 +35,9 @@ void EffectOrder::add(std::uint32_t node, const Members::Stamp& stamp, const Eff
     });
     if (!follows) kept.push_back(each);
   }
-  for (auto each = kept.rbegin(); each != kept.rend(); ++each) orders.push_back({each->node, node});
+  std::for_each(kept.rbegin(), kept.rend(), [&](const auto& each) {
+    orders.push_back({each.node, node});
+  });
   if (by_member_.size() <= stamp.member) by_member_.resize(stamp.member + 1);
   by_member_[stamp.member].push_back(next);
 }

@@ -30,7 +30,8 @@ std::optional<std::string> WarmUp::differs(const Work& work) {
   const std::string ended = "it had ended after " + std::to_string(sequence.ran.size());
   return "its work " + std::to_string(at + 1) + on(work.stream) + " is " + called(work, ran) +
          ", and its warm-up ran something else there: " +
-         (at < sequence.ran.size() ? called(ran, work) : ended) + ".";
+         (at < sequence.ran.size() ? called(ran, work) : ended) +
+         ".";  // NOLINT: the other way round
 }
 
 std::optional<std::string> WarmUp::ended_early() const {

@@ -66,7 +66,7 @@ Result<void> Ledger::run(Ticket ticket, const std::function<Result<void>()>& cod
       here = place(*entry);
     }
   }
-  const Result<void> ran = [&]() -> Result<void> {
+  Result<void> ran = [&]() -> Result<void> {
     const CallsForbidden forbidden(device_, here);  // E6
     try {
       Result<void> answered = code();

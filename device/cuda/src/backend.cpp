@@ -298,7 +298,7 @@ class CudaBackend final : public Backend {
     const auto eager =
         std::make_shared<EagerCall>(EagerCall{*std::move(staged), &stream.completion(), ticket});
     stream.keep(ticket, eager);
-    const Result<void> queued = queue(stream, *eager);
+    Result<void> queued = queue(stream, *eager);
     // Some of it may be under way, and it must not outlive this call, which is refused.
     if (!queued.ok()) stream.drain();
     return queued;

@@ -249,7 +249,7 @@ Result<void> CudaExecutable::add(Piece& piece, std::span<const CUgraphNode> afte
 
 Result<void> CudaExecutable::instantiate() {
   CUDA_GRAPH_INSTANTIATE_PARAMS params{};
-  const Result<void> made =
+  Result<void> made =
       context_->check(context_->api().cuGraphInstantiateWithParams(&exec_, template_, &params),
                       "cuGraphInstantiateWithParams");
   if (made.ok()) return made;
@@ -309,7 +309,7 @@ Result<void> CudaExecutable::run(CudaStream& stream, Ticket ticket) {
   if (functions_ != 0) {
     in_flight_.add({ticket, &stream.completion(), functions_});
   }
-  const Result<void> launched = context_->check(
+  Result<void> launched = context_->check(
       context_->attempt([&] { return context_->api().cuGraphLaunch(exec_, stream.handle()); }),
       "cuGraphLaunch");
   if (launched.ok()) {

@@ -18,10 +18,10 @@ Result<void> Transfers::finish() {
   const auto wait = [this] {
     return context_->check(context_->api().cuStreamSynchronize(stream_), "cuStreamSynchronize");
   };
-  const Result<void> waited = wait();
+  Result<void> waited = wait();
   if (waited.ok() || context_->lost()) return waited;
   // The bytes may be on their way still, and nobody may have them back before they have arrived.
-  const Result<void> again = wait();
+  Result<void> again = wait();
   if (again.ok() || context_->lost()) return again;
   return context_->lose(again.error());
 }

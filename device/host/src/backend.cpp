@@ -55,8 +55,8 @@ class HostBackend final : public Backend {
     return DeviceMemory{reinterpret_cast<std::uint64_t>(bytes.data()), 0};
   }
   void release(const DeviceMemory& memory) noexcept override {
-    if (memory.bytes == 0) return;  // adopted: its owner is let go of with the block
-    std::free(pointer(memory.address));
+    if (memory.bytes == 0) return;       // adopted: its owner is let go of with the block
+    std::free(pointer(memory.address));  // NOLINT: of std::aligned_alloc
   }
   Result<void> may_use(const DeviceMemory&) override { return {}; }
   Result<void> upload(std::uint64_t address, std::span<const std::byte> bytes) override {

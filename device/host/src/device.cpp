@@ -23,7 +23,7 @@ Result<void> Device::load_kernels(const std::filesystem::path& path) const {
   const std::filesystem::path file = path.has_parent_path() ? path : "." / path;
   void* const object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
-    const char* const why = dlerror();
+    const char* const why = dlerror();  // NOLINT: of this thread, with glibc
     return Error(ErrorKind::file_io, "Kernels cannot be loaded from " + quote(path.string()) +
                                          ": " + (why != nullptr ? why : "no reason given") + ".");
   }

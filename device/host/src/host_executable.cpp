@@ -59,7 +59,7 @@ HostExecutable::HostExecutable(const SealedGraph& graph,
   std::size_t host_views = 0;
   for (const Node& node : graph_.nodes()) {
     if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
-      block_bytes += (call->block.count + 15U) / 16U * 16U;
+      block_bytes += std::size_t{call->block.count + 15U} / 16U * 16U;
       views += node.arguments.count;
     } else if (std::holds_alternative<HostCall>(node.call)) {
       host_views += node.arguments.count;

@@ -4,7 +4,7 @@
 
 namespace refrain::host {
 
-void KernelRegistry::add(std::shared_ptr<const HostKernel> kernel) {
+void KernelRegistry::add(std::shared_ptr<const HostKernel> kernel) {  // NOLINT: it is kept
   const Lock lock(mutex_);
   const KernelSignature& signature = kernel->signature;
   std::string shown = text(signature);

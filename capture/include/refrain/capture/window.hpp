@@ -78,7 +78,10 @@ class OpenWindows {
   virtual void settled() noexcept = 0;
 
  protected:
-  ~OpenWindows() = default;
+  OpenWindows() = default;
+  OpenWindows(const OpenWindows&) = default;
+  OpenWindows& operator=(const OpenWindows&) = default;
+  virtual ~OpenWindows() = default;
 };
 
 /// For the thread that uses its streams. Whoever ends it owns it until that is done: what it kept

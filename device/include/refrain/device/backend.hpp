@@ -143,7 +143,7 @@ class Backend {
   /// Calls `listener` once the device is found to be lost, inside the call that found out and with
   /// no lock held: from then on all calls fail, and no work in flight can be trusted. Set before
   /// any other call; an empty one takes it away.
-  virtual void on_lost(std::function<void()> listener) { static_cast<void>(listener); }
+  virtual void on_lost(std::function<void()>) {}
 
   // Memory. Nothing here waits for a stream.
 

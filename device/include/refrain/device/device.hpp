@@ -46,7 +46,7 @@ struct DeviceOptions {
 class DeviceCore final : public OpenWindows {
  public:
   DeviceCore(std::shared_ptr<Backend> backend, DeviceOptions options);
-  ~DeviceCore() { backend_->on_lost({}); }
+  ~DeviceCore() override { backend_->on_lost({}); }
   DeviceCore(const DeviceCore&) = delete;
   DeviceCore& operator=(const DeviceCore&) = delete;
 

@@ -26,7 +26,7 @@ inline Error of_node(const SealedGraph& graph, std::size_t at, const Error& erro
   if (thrown == nullptr) throw;  // a thread that is being ended, or another language's
   NodeThrew threw{Error::thrown(thrown)};
   threw.tell([&](const Error& error) { return of_node(graph, at, error); });
-  throw threw;
+  throw threw;  // NOLINT: it has been told more than it was made with
 }
 
 }  // namespace refrain

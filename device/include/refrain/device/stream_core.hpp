@@ -40,7 +40,7 @@ class LiveStream {
 };
 
 /// For one thread at a time.
-struct StreamCore {
+struct StreamCore {  // NOLINT: its padding is that of a cache line
   StreamCore(std::shared_ptr<DeviceCore> on, StreamId id)
       : device(std::move(on)),
         show(id),

@@ -26,7 +26,7 @@ class LiftedMarks {
  private:
   struct Lifted {
     BufferBinding bytes;
-    FailureRecord* mark;  // held
+    FailureRecord* mark = nullptr;  // held
   };
 
   FailureTable& table_;

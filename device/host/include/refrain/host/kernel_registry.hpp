@@ -42,7 +42,7 @@ namespace detail {
 /// What a body gets for one parameter: a span, or the scalar.
 template <class P>
 struct Unpacked {
-  using type = P;
+  using Type = P;
   static P from(const Call& call, std::uint32_t offset, std::size_t) {
     P value{};
     std::memcpy(&value, call.block + offset, sizeof(P));
@@ -51,11 +51,11 @@ struct Unpacked {
 };
 template <class Element, class P>
 struct UnpackedView {
-  using type = std::span<Element>;
-  static type from(const Call& call, std::uint32_t offset, std::size_t view) {
+  using Type = std::span<Element>;
+  static Type from(const Call& call, std::uint32_t offset, std::size_t view) {
     std::uint64_t address = 0;
     std::memcpy(&address, call.block + offset, sizeof(address));
-    return type(reinterpret_cast<Element*>(address), call.view_bytes[view] / sizeof(Element));
+    return Type(reinterpret_cast<Element*>(address), call.view_bytes[view] / sizeof(Element));
   }
 };
 template <class T>
@@ -78,7 +78,7 @@ struct Caller<Kernel<P...>> {
   template <class Body, std::size_t... At>
   static Result<void> unpack(const Body& body, const Call& call, std::index_sequence<At...>) {
     using Layout = typename Kernel<P...>::Layout;
-    std::tuple<typename Unpacked<P>::type...> arguments{
+    std::tuple<typename Unpacked<P>::Type...> arguments{
         Unpacked<P>::from(call, Layout::kOffsets[At], Layout::kViewIndexes[At])...};
     return std::apply(
         [&](auto&... argument) -> Result<void> {
