@@ -137,7 +137,7 @@ TEST_CASE("P1: a node of the program's that fails in a replay claims all that th
   CHECK(second);
 }
 
-TEST_CASE("P12: a lost device claims the work in flight, and every call says what happened") {
+TEST_CASE("cuda: a lost device claims the work in flight, and every call says what happened") {
   if (!in_own_process()) return;
   DeviceOptions options;
   std::vector<std::string> heard;

@@ -157,7 +157,7 @@ void launch_sequence(Rig& rig, const Floats& floats, int& checked) {
   int runs = 0;
   bool right = false;
   // With its types said: a body that takes anything would be given the grid too.
-  rig.device.kernels().add<K>(name, [&](typename host::detail::Unpacked<P>::type... seen) {
+  rig.device.kernels().add<K>(name, [&](typename host::detail::Unpacked<P>::Type... seen) {
     ++runs;
     right = (seen_right(seen) && ...);
   });
