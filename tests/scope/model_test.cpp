@@ -256,7 +256,8 @@ class Trial {
     failure(provisional).open = false;
     if (!clean) return;
     failure(provisional).kind = ErrorKind::skipped;  // for what a skip has passed on
-    failure(provisional).text = "Work that needed what this was still writing";
+    failure(provisional).text = scope.poisoned != 0 ? "The work did not run, because "
+                                                    : "Work that needed what this was still";
     if (scope.poisoned != 0) {
       if (lives(scope.poisoned)) set_cause(provisional, scope.poisoned);
       return;
