@@ -105,13 +105,16 @@ void WarmUpPass::save(StreamCore& on, const BufferBinding& part) {
 
 void WarmUpPass::failed(StreamId stream, const Error& error) noexcept {
   const Lock lock(mutex_);
-  if (!failed_) failed_.emplace(Failed{error, stream});
+  if (failed_) {
+    failed_->followed = true;
+  } else {
+    failed_.emplace(Failed{error, stream});
+  }
 }
 
-void WarmUpPass::skipped(const FoundFailure& found, const Skip& skip) noexcept {
+void WarmUpPass::skipped(const Skip& skip) noexcept {
   const Lock lock(mutex_);
-  if (!failed_ || failed_->skip || failed_->on != skip.stream) return;
-  if (failed_->error.failure() == found.id()) failed_->skip = skip;
+  if (failed_ && !failed_->followed) failed_->skip = skip;
 }
 
 void WarmUpPass::lacks(const Error& error) noexcept {

@@ -170,6 +170,13 @@ TEST_CASE("C20: a warm-up that fails names the work, also when that was skipped"
     });
     CHECK(has(failed.error().text(), "- While warming up: \"scale\"" + desk.on_stream() +
                                          " (decode.cpp:31) did not end cleanly."));
+    const auto followed = desk.stream.prepare([&] {
+      desk.launch(33, desk.x, desk.y, 13);
+      desk.launch(34, desk.y, desk.z, 1);
+    });
+    CHECK(has(followed.error().text(), "- While warming up: \"scale\"" + desk.on_stream() +
+                                           " (decode.cpp:33) did not end cleanly."));
+    desk.stream.fill(desk.y, 0.0F);
     const auto gone = desk.device.buffer<float>("gone", 4).value();
     const auto skipped = desk.stream.prepare([&] { desk.launch(32, gone, desk.y, 1); });
     CHECK(

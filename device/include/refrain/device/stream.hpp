@@ -444,7 +444,7 @@ class Stream::Claims : public FailureView {
   void propagate(const FoundFailure& found, const Skip& skip,
                  std::span<const BufferBinding> writes) noexcept {
     if (WarmUpPass* const pass = warming_up()) {
-      pass->skipped(found, skip);
+      pass->skipped(skip);
       pass->about_to_write(*stream_.core_, writes);
     }
     FailureView::propagate(found, skip, writes);

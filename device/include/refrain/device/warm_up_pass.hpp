@@ -46,8 +46,9 @@ class WarmUpPass {
 
   /// Work of the pass failed or was skipped; the first is kept. From any thread.
   void failed(StreamId stream, const Error& error) noexcept;
-  /// What was told last was the failure of an input of this work, which did not run.
-  void skipped(const FoundFailure& found, const Skip& skip) noexcept;
+  /// What this thread has just told with `failed` was the failure of an input of this work, which
+  /// did not run.
+  void skipped(const Skip& skip) noexcept;
   /// The body has come back: waits for its work to end, and says what of it went wrong.
   [[nodiscard]] std::optional<Error> end();
 
@@ -62,6 +63,7 @@ class WarmUpPass {
     StreamId on{};
     std::optional<Skip> skip{};  ///< When the work did not run at all.
     bool state_lost = false;     ///< When it was the pass that could not save a state.
+    bool followed = false;       ///< Something else has gone wrong since.
   };
   /// The work that it was, and how it ended, as a sentence.
   [[nodiscard]] std::string described(const Failed& failed) const;
