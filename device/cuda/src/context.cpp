@@ -31,16 +31,13 @@ Context::~Context() {
   if (retained_ && !lost()) api().cuDevicePrimaryCtxRelease_v2(device_);
 }
 
-Result<std::uint32_t> Context::architecture() const {
-  int major = 0;
-  int minor = 0;
-  REFRAIN_TRY(cuda::check(
-      api().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
-      "cuDeviceGetAttribute"));
-  REFRAIN_TRY(cuda::check(
-      api().cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_),
-      "cuDeviceGetAttribute"));
-  return static_cast<std::uint32_t>(major * 10 + minor);
+Result<CUstream> Context::create_stream() {
+  const Entered here(*this);
+  REFRAIN_TRY(here.check(*this));
+  CUstream stream = nullptr;
+  REFRAIN_TRY(check(api().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+                    "cuStreamCreateWithPriority"));
+  return stream;
 }
 
 Result<void> Context::check(CUresult code, const char* call) noexcept {

@@ -35,8 +35,8 @@ class Context {
   [[nodiscard]] const DriverApi& api() const noexcept { return driver_.api(); }
   [[nodiscard]] CUdevice device() const noexcept { return device_; }
   [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
-  /// The compute capability, as 90 for 9.0.
-  [[nodiscard]] Result<std::uint32_t> architecture() const;
+  /// A stream that waits for no other (and so not for the legacy stream); the caller destroys it.
+  [[nodiscard]] Result<CUstream> create_stream();
 
   /// The error of `call`, if `code` is one. A sticky code means that the device is lost.
   Result<void> check(CUresult code, const char* call) noexcept;

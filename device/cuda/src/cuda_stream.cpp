@@ -35,13 +35,9 @@ Result<std::unique_ptr<CudaStream>> CudaStream::create(const std::shared_ptr<Con
                                                        Completion& completion) {
   auto fence = CudaEvent::create(context);
   if (!fence.ok()) return std::move(fence).error();
-  const Entered here(*context);
-  REFRAIN_TRY(here.check(*context));
-  CUstream handle = nullptr;
-  REFRAIN_TRY(
-      context->check(context->api().cuStreamCreateWithPriority(&handle, CU_STREAM_NON_BLOCKING, 0),
-                     "cuStreamCreateWithPriority"));
-  return std::make_unique<CudaStream>(context, completion, handle, *std::move(fence), false);
+  const Result<CUstream> handle = context->create_stream();
+  if (!handle.ok()) return handle.error();
+  return std::make_unique<CudaStream>(context, completion, *handle, *std::move(fence), false);
 }
 
 Result<std::unique_ptr<CudaStream>> CudaStream::adopt(const std::shared_ptr<Context>& context,

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <list>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "context.hpp"
 #include "refrain/device/backend.hpp"

@@ -5,13 +5,9 @@
 namespace refrain::cuda {
 
 Result<std::unique_ptr<Transfers>> Transfers::create(const std::shared_ptr<Context>& context) {
-  const Entered here(*context);
-  REFRAIN_TRY(here.check(*context));
-  CUstream stream = nullptr;
-  REFRAIN_TRY(
-      context->check(context->api().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
-                     "cuStreamCreateWithPriority"));
-  return std::make_unique<Transfers>(context, stream);
+  const Result<CUstream> stream = context->create_stream();
+  if (!stream.ok()) return stream.error();
+  return std::make_unique<Transfers>(context, *stream);
 }
 
 Result<void> Transfers::finish() {
