@@ -354,14 +354,20 @@ Result<void> DeviceCore::first_use_now(const std::string& what) {
                    what + ".");
 }
 
+DeviceCore::KernelKey DeviceCore::key_of(const KernelSignature& kernel) {
+  const KernelSource& source = kernel.source;
+  return {kernel.name, kernel.version, source.symbol,
+          source.code != nullptr ? source.code->digest : PortableCode::Digest{}};
+}
+
 bool DeviceCore::has_loaded(const KernelSignature& kernel) {
   const Lock lock(mutex_);
-  return loaded_.contains({kernel.name, kernel.version});
+  return loaded_.contains(key_of(kernel));
 }
 
 void DeviceCore::loaded(const KernelSignature& kernel) {
   const Lock lock(mutex_);
-  loaded_.emplace(kernel.name, kernel.version);
+  loaded_.insert(key_of(kernel));
 }
 
 void DeviceCore::refused_by_device(const Error& error) noexcept {
@@ -438,6 +444,7 @@ Result<LoadedKernel> Device::load_now(KernelSignature signature) const {
   loaded.id = intern_kernel_name(signature.name);
   signature.effects = (*code)->effects();
   signature.source = (*code)->source();
+  core_->loaded(signature);  // a graph that carries this code will ask for it by its source
   loaded.signature = std::make_shared<const KernelSignature>(std::move(signature));
   loaded.code = hold_for(core_, *std::move(code));
   loaded.device = core_->number();

@@ -1,6 +1,7 @@
 // What the CUDA device does with work that goes well.
 #include "refrain/host/device.hpp"
 
+#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -336,6 +337,39 @@ TEST_CASE(
                                       SharedBytes::copy_of(std::as_bytes(std::span("no image")))),
                    "make"};
   CHECK(gpu.device->load(wanted).error().kind() == ErrorKind::file_foreign);
+}
+
+/// The image of `Gpu` as a file has it: no zero ends it, and other bytes follow.
+SharedBytes image_amid_others(const std::string& also) {
+  const SharedBytes image = test_image();
+  const auto* const text = reinterpret_cast<const char*>(image.data());
+  const std::string carried = also + std::string(text, strnlen(text, image.size()));
+  const auto whole = std::make_shared<const std::string>(carried + "{ nonsense; }");
+  return {whole, std::as_bytes(std::span(*whole)).first(carried.size())};
+}
+
+TEST_CASE("cuda: of carried PTX the driver sees what its section has, and nothing that follows") {
+  const Gpu gpu;
+  const auto make = gpu.kernel<Make>("make");
+  KernelSignature wanted = *make.loaded().signature;
+  for (const CodeKind kind : {CodeKind::ptx, CodeKind::cubin}) {
+    const std::string also = "// as " + std::string(name_of(kind)) + "\n";
+    wanted.source = {PortableCode::make(kind, image_amid_others(also)), "make"};
+    const auto loaded = gpu.device->load(wanted);
+    CHECK_MESSAGE(loaded.ok(), loaded.error().text());
+  }
+}
+
+TEST_CASE("C20: a kernel of another image, of the same name, was never loaded") {
+  const Gpu gpu;
+  Stream stream = gpu.stream();
+  const auto make = gpu.kernel<Make>("make");
+  KernelSignature wanted = *make.loaded().signature;
+  OpenWindow window = stream.record().value();
+  CHECK(gpu.device->load(wanted).ok());  // the graph of a window asks so for what it recorded
+  wanted.source = {PortableCode::make(CodeKind::ptx, image_amid_others("// newer\n")), "make"};
+  CHECK(gpu.device->load(wanted).error().kind() == ErrorKind::needs_warm_up);
+  CHECK_FALSE(window.seal().ok());
 }
 
 TEST_CASE("cuda: a launch keeps its attributes, at once and in a graph, also when it is rebound") {

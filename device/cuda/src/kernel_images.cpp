@@ -118,13 +118,15 @@ Result<KernelImages::Image*> KernelImages::take(const std::shared_ptr<const Port
   if (!image.ok()) return image.error();
   Result<std::set<std::string>> symbols = symbols_of(*image);
   if (!symbols.ok()) return std::move(symbols).error();
-  return &images_.emplace(code->digest, Image{code, *std::move(symbols)}).first->second;
+  return &images_
+              .emplace(code->digest,
+                       Image{code, image->kind == ImageKind::ptx, *std::move(symbols)})
+              .first->second;
 }
 
 Result<void> KernelImages::add(SharedBytes bytes, std::uint32_t version) {
   const Result<CodeImage> parsed = parse_code_image(bytes.span());
   if (!parsed.ok()) return parsed.error().with_context("While adding a code image.");
-  if (parsed->kind == ImageKind::ptx) bytes = ended_by_zero(bytes);
   const auto code = PortableCode::make(kind_of(parsed->kind), std::move(bytes));
   const Lock lock(mutex_);
   const Result<Image*> image = take(code);
@@ -199,8 +201,10 @@ Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& 
   REFRAIN_TRY(here.check(*context_));
   const DriverApi& api = context_->api();
   if (image.library == nullptr) {
-    REFRAIN_TRY(context_->check(api.cuLibraryLoadData(&image.library, image.code->bytes.data(),
-                                                      nullptr, nullptr, 0, nullptr, nullptr, 0),
+    const SharedBytes& code = image.code->bytes;
+    const SharedBytes bytes = image.is_text ? ended_by_zero(code) : code;
+    REFRAIN_TRY(context_->check(api.cuLibraryLoadData(&image.library, bytes.data(), nullptr,
+                                                      nullptr, 0, nullptr, nullptr, 0),
                                 "cuLibraryLoadData"));
   }
   CUkernel kernel = nullptr;

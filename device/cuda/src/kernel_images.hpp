@@ -66,6 +66,7 @@ class KernelImages {
  private:
   struct Image {
     std::shared_ptr<const PortableCode> code;
+    bool is_text;  // PTX, whatever a file says that it is
     std::set<std::string> symbols;
     CUlibrary library = nullptr;
     std::map<std::string, std::shared_ptr<const CudaKernel>> loaded{};  // by symbol

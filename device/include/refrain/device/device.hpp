@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "refrain/base/mutex.hpp"
@@ -86,7 +87,7 @@ class DeviceCore final : public OpenWindows {
   /// Work that happens once is wanted in this thread (C20). Refused while a window of this thread
   /// records, which it dooms; one that is only prepared notes it.
   Result<void> first_use(const std::string& what);
-  /// Whether a kernel of that name and version was loaded before.
+  /// Whether a kernel of that name and version, from that source, was loaded before.
   [[nodiscard]] bool has_loaded(const KernelSignature& kernel);
   void loaded(const KernelSignature& kernel);
 
@@ -127,6 +128,10 @@ class DeviceCore final : public OpenWindows {
   Result<void> sync();
 
  private:
+  /// Name, version, and where the code is: the symbol and the image's digest.
+  using KernelKey = std::tuple<std::string, std::uint32_t, std::string, PortableCode::Digest>;
+  static KernelKey key_of(const KernelSignature& kernel);
+
   Result<void> first_use_now(const std::string& what);
   /// What waits longest, unless a window is open.
   [[nodiscard]] std::unique_ptr<Held> next_held() noexcept;
@@ -144,7 +149,7 @@ class DeviceCore final : public OpenWindows {
   std::vector<std::shared_ptr<Ledger>> ledgers_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<Window*> windows_ REFRAIN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> open_windows_{0};  // how many those are
-  std::set<std::pair<std::string, std::uint32_t>> loaded_ REFRAIN_GUARDED_BY(mutex_);
+  std::set<KernelKey> loaded_ REFRAIN_GUARDED_BY(mutex_);
   HeldList held_ REFRAIN_GUARDED_BY(mutex_);  // last: what it destroys uses the others
 };
 
