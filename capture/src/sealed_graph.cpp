@@ -20,6 +20,9 @@ bool known(ElementType type) noexcept {
   return static_cast<std::uint8_t>(type) <= kLastElementType;
 }
 bool known(Direction direction) noexcept { return direction <= Direction::in_out; }
+bool known(CodeKind kind) noexcept {
+  return kind >= CodeKind::cubin && static_cast<std::uint8_t>(kind) <= kLastCodeKind;
+}
 bool known(ParameterKind kind) noexcept {
   return kind >= ParameterKind::view && kind <= ParameterKind::field;
 }
@@ -73,6 +76,10 @@ class Checker {
     if (kernel.name.empty()) return refused("A kernel has no name.");
     if ((kernel.source.code == nullptr) != kernel.source.symbol.empty()) {
       return refused(name + " has a code image without a symbol, or a symbol without an image.");
+    }
+    if (const PortableCode* const code = kernel.source.code.get();
+        code != nullptr && (!known(code->kind) || code->bytes.size() == 0)) {
+      return refused(name + " has a code image that is empty, or of a kind that there is not.");
     }
     std::uint64_t at = 0;
     std::uint64_t structure_end = 0;

@@ -119,22 +119,27 @@ TEST_CASE("file: a kernel of an image that is not there, or without a sound symb
   check_refused(kernel(1, std::string(2000, 'x')), ErrorKind::file_limit, "the symbol of kernel 0");
 }
 
-TEST_CASE("capture: a kernel with code and no symbol, or the other way round, makes no graph") {
-  for (const bool has_code : {false, true}) {
+TEST_CASE("capture: a kernel whose code and symbol do not belong together makes no graph") {
+  const auto makes = [](KernelSource source) {
     GraphBuilder builder;
     const std::uint32_t y = builder.region("y", Role::output, 16);
     KernelSignature signature;
     signature.name = "touch";
     signature.block_bytes = 8;
     signature.parameters = {{0, 8, 8, ParameterKind::view, Direction::out, ElementType::bytes}};
-    if (has_code) {
-      signature.source.code = PortableCode::make(CodeKind::ptx, pattern(4));
-    } else {
-      signature.source.symbol = "touch";
-    }
+    signature.source = std::move(source);
     builder.launch(builder.kernel(signature), {{y, {0, 16}}});
-    CHECK_FALSE(SealedGraph::make(builder.parts).ok());
-  }
+    return SealedGraph::make(builder.parts).ok();
+  };
+  const auto code = [](std::uint8_t kind, std::size_t bytes) {
+    return PortableCode::make(static_cast<CodeKind>(kind), pattern(bytes));
+  };
+  CHECK(makes({code(3, 4), "touch"}));
+  CHECK_FALSE(makes({code(3, 4), ""}));
+  CHECK_FALSE(makes({nullptr, "touch"}));
+  CHECK_FALSE(makes({code(0, 4), "touch"}));
+  CHECK_FALSE(makes({code(4, 4), "touch"}));
+  CHECK_FALSE(makes({code(3, 0), "touch"}));
 }
 
 }  // namespace
