@@ -55,3 +55,7 @@ if(REFRAIN_HAS_CUDA)
 else()
   message(STATUS "CUDA: not built (REFRAIN_CUDA is ${REFRAIN_CUDA})")
 endif()
+
+# A project around refrain asks too, and does not see the variables of this one.
+set(REFRAIN_HAS_CUDA ${REFRAIN_HAS_CUDA} CACHE INTERNAL "Whether the CUDA backend is built")
+set(REFRAIN_HAS_NVCC ${REFRAIN_HAS_NVCC} CACHE INTERNAL "Whether refrain_cuda_kernels can be called")
