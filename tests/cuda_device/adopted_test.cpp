@@ -1,4 +1,7 @@
 // Streams, memory and contexts of the program's own.
+#include <atomic>
+#include <chrono>
+#include <memory>
 #include <thread>
 
 #include "driver_api.hpp"
@@ -146,6 +149,54 @@ TEST_CASE("B25: what is destroyed inside a window is destroyed in the driver whe
   CHECK(gpu.control->calls("cuMemFree_v2") == 1);
   CHECK(gpu.control->calls("cuGraphExecDestroy") == 1);
   CHECK(gpu.control->calls("cuStreamDestroy_v2") == 1);
+}
+
+TEST_CASE("E2: host work on an adopted stream that is refused half way has ended with its call") {
+  const Gpu gpu;
+  const Program program(gpu);
+  Stream stream = gpu.device->adopt_stream(program.stream).value();
+  const Buffer<float> x = gpu.filled(stream, "x", 1);
+  CHECK(stream.launch(gpu.kernel<Update>("update"), grid(Gpu::kCount), x, Gpu::kCount)
+            .executed_cleanly());
+  CHECK(stream.sync().ok());
+  gpu.control->hold();
+  gpu.control->fault("cuMemcpyHtoDAsync_v2", 1, 2, sim::Effect::refuse);
+  std::thread releases([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gpu.control->release();
+  });
+  std::atomic<int> runs{0};
+  const auto kept = std::make_shared<int>(7);
+  CHECK(stream
+            .host<InOut<float>>(
+                {"late"}, [&runs, kept](std::span<float>) { ++runs; }, x)
+            .failed());
+  const int then = runs;
+  CHECK(kept.use_count() == 1);  // nothing can run any more that would use it
+  releases.join();
+  CHECK(program.api.cuStreamSynchronize(program.stream) == CUDA_SUCCESS);
+  CHECK(runs == then);
+}
+
+TEST_CASE("cuda: a fence that is refused is no reason to touch a stream that its owner captures") {
+  const Gpu gpu;
+  const Program program(gpu);
+  Stream stream = gpu.device->adopt_stream(program.stream).value();
+  const Buffer<float> x = gpu.filled(stream, "x", 1);
+  const auto update = gpu.kernel<Update>("update");
+  for (const char* const call : {"cuEventRecord", "cuEventSynchronize"}) {
+    CAPTURE(call);
+    gpu.control->fault(call, 1, 2, sim::Effect::refuse);
+    CHECK(stream.launch(update, grid(Gpu::kCount), x, Gpu::kCount).executed_cleanly());
+    REQUIRE(program.api.cuStreamBeginCapture_v2(program.stream, CU_STREAM_CAPTURE_MODE_GLOBAL) ==
+            CUDA_SUCCESS);
+    CHECK(stream.read(x).ok());
+    CHECK(gpu.device->health().ok());
+    CUgraph graph = nullptr;
+    REQUIRE(program.api.cuStreamEndCapture(program.stream, &graph) == CUDA_SUCCESS);
+    CHECK(program.api.cuGraphDestroy(graph) == CUDA_SUCCESS);
+  }
+  CHECK(stream.read(x).value() == all(3));
 }
 
 TEST_CASE("cuda: default streams, and streams of nobody, are not adopted") {

@@ -336,7 +336,9 @@ TEST_CASE(
   wanted.source = {PortableCode::make(CodeKind::cubin,
                                       SharedBytes::copy_of(std::as_bytes(std::span("no image")))),
                    "make"};
-  CHECK(gpu.device->load(wanted).error().kind() == ErrorKind::file_foreign);
+  const Error damaged = gpu.device->load(wanted).error();
+  CHECK(damaged.kind() == ErrorKind::file_foreign);
+  CHECK(damaged.text().find("carries for kernel make/1") != std::string::npos);
 }
 
 /// The image of `Gpu` as a file has it: no zero ends it, and other bytes follow.

@@ -1,6 +1,8 @@
 // What the CUDA device does when the driver refuses, when the program's own code fails, and when
 // the device is lost.
 #include <atomic>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 
@@ -175,6 +177,84 @@ TEST_CASE("cuda: a lost device claims the work in flight, and every call says wh
   CHECK(names(gpu.device->health().error(), "CUDA_ERROR_ILLEGAL_ADDRESS"));
   CHECK(gpu.journal().empty());  // the driver is left alone
   CHECK(heard.size() >= 2);
+}
+
+TEST_CASE("P12: a function that runs while the device is lost keeps what it uses until it ends") {
+  if (!in_own_process()) return;
+  for (const bool replayed : {false, true}) {
+    CAPTURE(replayed);
+    const Gpu gpu;
+    gpu.leaves_something = true;
+    Stream stream = gpu.stream();
+    Stream other = gpu.stream();
+    const Buffer<float> x = gpu.filled(stream, "x", 1);
+    const Buffer<float> z = gpu.buffer("z");
+    std::atomic<bool> runs{false};
+    std::atomic<bool> go_on{false};
+    std::weak_ptr<int> uses;
+    std::atomic<bool> had_it{false};
+    std::optional<Instance> step;
+    const auto issue = [&] {
+      auto used = std::make_shared<int>(7);
+      uses = used;
+      return stream.host<InOut<float>>(
+          {"long"},
+          [&, used = std::move(used)](std::span<float> values) {
+            runs = true;
+            while (!go_on) std::this_thread::yield();
+            had_it = !uses.expired() && *used == 7;
+            values[0] = 7;
+          },
+          x);
+    };
+    if (replayed) {
+      OpenWindow window = stream.record().value();
+      issue();
+      step.emplace(instance(window.seal().value()).value());
+      CHECK(step->replay(stream).executed_cleanly());
+    } else {
+      CHECK(issue().executed_cleanly());
+    }
+    while (!runs) std::this_thread::yield();
+    gpu.control->fault("cuStreamSynchronize", 1, 700, sim::Effect::refuse);
+    CHECK(
+        other.write(z, all(2)).failed());  // hears of the loss, and does not wait for the function
+    CHECK_FALSE(gpu.device->health().ok());
+    step.reset();
+    CHECK_FALSE(uses.expired());
+    go_on = true;
+    CHECK(names(stream.read(x).error(), "in flight when its device was lost"));
+    CHECK(had_it);
+  }
+}
+
+TEST_CASE("E6: host work cannot call the device that runs it") {
+  const Gpu gpu;
+  Stream stream = gpu.stream();
+  const Buffer<float> x = gpu.filled(stream, "x", 1);
+  const Event event = stream.record_event().value();
+  std::vector<std::optional<Error>> answers;
+  const auto note = [&](const auto& result) {
+    answers.push_back(result.ok() ? std::nullopt : std::optional(result.error()));
+  };
+  stream.host<InOut<float>>(
+      {"calls back"},
+      [&](std::span<float>) {
+        note(gpu.device->buffer<float>("q", 4));
+        note(gpu.device->stream());
+        note(gpu.device->kernel<Map>("map"));
+        note(gpu.device->pinned(64));
+        note(event.reached());
+        const auto entered = gpu.device->enter();
+      },
+      x);
+  static_cast<void>(stream.sync());
+  CHECK(answers.size() == 5);
+  for (const std::optional<Error>& each : answers) {
+    REQUIRE(each.has_value());
+    CHECK(each->kind() == ErrorKind::wrong_state);
+    CHECK(names(*each, "cannot be called inside work of the program's"));
+  }
 }
 
 TEST_CASE("cuda: a kernel with other parameters, or that is in no image, is refused by name") {

@@ -24,13 +24,15 @@ constexpr std::uint32_t kAlignment = 256;
 
 /// A function on a stream, by itself.
 struct EagerCall {
+  std::shared_ptr<Context> context;
   std::unique_ptr<StagedCall> call;
   Completion* completion = nullptr;
   Ticket ticket = 0;
 
   static void CUDA_CB run(void* eager) {
-    const InDriverCallback here;
     auto& it = *static_cast<EagerCall*>(eager);
+    const InDriverCallback here(*it.context);
+    if (!here.may_run()) return;
     static_cast<void>(it.completion->run(it.ticket, [&] { return it.call->call(); }));
   }
 };
@@ -295,8 +297,8 @@ class CudaBackend final : public Backend {
     context_->sweep();
     auto staged = StagedCall::make(context_, host);
     if (!staged.ok()) return std::move(staged).error();
-    const auto eager =
-        std::make_shared<EagerCall>(EagerCall{*std::move(staged), &stream.completion(), ticket});
+    const auto eager = std::make_shared<EagerCall>(
+        EagerCall{context_, *std::move(staged), &stream.completion(), ticket});
     stream.keep(ticket, eager);
     Result<void> queued = queue(stream, *eager);
     // Some of it may be under way, and it must not outlive this call, which is refused.

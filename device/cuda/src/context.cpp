@@ -53,7 +53,7 @@ Error Context::lose(const Error& cause) noexcept {
                  cause.message() + " (End the process: nothing brings this context back.)");
   const Lock lock(mutex_);
   if (!cause_) cause_ = told;
-  lost_.store(true, std::memory_order_release);
+  lost_.store(true);
   return *cause_;
 }
 
@@ -84,6 +84,13 @@ void Context::tell() noexcept {
     listener = listener_;
   }
   if (listener) listener();
+}
+
+Error Entered::in_callback() noexcept {
+  return Error(
+      ErrorKind::wrong_state,
+      "The CUDA device cannot be called inside work of the program's that its driver runs. "
+      "(Call it where that work was issued, before or after it.)");
 }
 
 bool Context::current() const noexcept {

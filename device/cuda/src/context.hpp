@@ -45,6 +45,10 @@ class Context {
   /// Refuses once the device is lost, with the cause.
   [[nodiscard]] Result<void> alive() const;
   [[nodiscard]] bool lost() const noexcept { return lost_.load(std::memory_order_acquire); }
+  /// Whether it is lost and no function of the program's runs any more: then none will.
+  [[nodiscard]] bool lost_and_quiet() const noexcept {
+    return lost_.load() && functions_.load() == 0;
+  }
   /// What became of work that was in flight when the device was lost (P12).
   [[nodiscard]] Error lost_in_flight() const;
 
@@ -70,6 +74,7 @@ class Context {
   void sweep() noexcept;
 
  private:
+  friend class InDriverCallback;
   [[nodiscard]] bool current() const noexcept;
 
   Driver driver_;
@@ -77,12 +82,38 @@ class Context {
   CUcontext handle_;
   bool retained_;
   std::atomic<bool> lost_{false};
+  std::atomic<int> functions_{0};  // of the program's, that are running
   std::atomic<bool> told_{false};
   std::atomic<bool> put_off_any_{false};
   mutable Mutex mutex_;
   std::optional<Error> cause_ REFRAIN_GUARDED_BY(mutex_);
   std::function<void()> listener_ REFRAIN_GUARDED_BY(mutex_);
   std::vector<std::function<void(const DriverApi&)>> put_off_ REFRAIN_GUARDED_BY(mutex_);
+};
+
+/// For a function of the program's that the driver calls, where nothing of the driver may be
+/// called. It may not run once the device is lost, because what it uses may be gone; while one runs
+/// nothing in flight goes.
+class InDriverCallback {
+ public:
+  explicit InDriverCallback(Context& context) noexcept : context_(context) {
+    ++depth_;
+    context_.functions_.fetch_add(1);  // first: who finds the device lost looks at it next
+    may_run_ = !context_.lost_.load();
+  }
+  InDriverCallback(const InDriverCallback&) = delete;
+  InDriverCallback& operator=(const InDriverCallback&) = delete;
+  ~InDriverCallback() {
+    context_.functions_.fetch_sub(1);
+    --depth_;
+  }
+  [[nodiscard]] bool may_run() const noexcept { return may_run_; }
+  [[nodiscard]] static bool here() noexcept { return depth_ != 0; }
+
+ private:
+  Context& context_;
+  bool may_run_ = false;
+  static inline thread_local constinit int depth_ = 0;
 };
 
 /// For a block: the context is current in this thread.
@@ -104,10 +135,13 @@ class Current {
 };
 
 /// The same for calls that a driver holds to be unsafe while some stream is captured (allocating,
-/// freeing, loading, asking): refrain knows that they concern no capture, and says so.
+/// freeing, loading, asking): refrain knows that they concern no capture, and says so. Calls
+/// nothing, and refuses, in a function that the driver calls (E6).
 class Entered {
  public:
-  explicit Entered(const Context& context) noexcept : api_(context.api()), current_(context) {
+  explicit Entered(const Context& context) noexcept : api_(context.api()) {
+    if (InDriverCallback::here()) return;
+    current_.emplace(context);
     exchanged_ = api_.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS;
   }
   Entered(const Entered&) = delete;
@@ -117,27 +151,17 @@ class Entered {
   }
   /// Refuses when the context could not be made current.
   [[nodiscard]] Result<void> check(Context& context) const noexcept {
-    return context.check(current_.code(), "cuCtxPushCurrent");
+    if (!current_) return in_callback();
+    return context.check(current_->code(), "cuCtxPushCurrent");
   }
 
  private:
+  static Error in_callback() noexcept;
+
   const DriverApi& api_;
-  Current current_;
+  std::optional<Current> current_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   bool exchanged_ = false;
-};
-
-/// For a block of a function that the driver calls, where nothing of the driver may be called.
-class InDriverCallback {
- public:
-  InDriverCallback() noexcept { ++depth_; }
-  InDriverCallback(const InDriverCallback&) = delete;
-  InDriverCallback& operator=(const InDriverCallback&) = delete;
-  ~InDriverCallback() { --depth_; }
-  [[nodiscard]] static bool here() noexcept { return depth_ != 0; }
-
- private:
-  static inline thread_local constinit int depth_ = 0;
 };
 
 template <class Call>

@@ -166,6 +166,7 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const HostCall& call) {
     patch(arguments[view], &copy.from);
   }
   HostPiece& function = piece(at).what.emplace<HostPiece>();
+  function.context = context_;
   function.of = this;
   function.node = at;
   ++functions_;
@@ -307,6 +308,7 @@ Result<void> CudaExecutable::run(CudaStream& stream, Ticket ticket) {
                      " has no executable, because the driver refused it when it was last bound.");
   }
   if (functions_ != 0) {
+    stream.keep(ticket, shared_pieces_);
     in_flight_.add({ticket, &stream.completion(), functions_});
   }
   Result<void> launched = context_->check(
@@ -321,9 +323,9 @@ Result<void> CudaExecutable::run(CudaStream& stream, Ticket ticket) {
 }
 
 void CudaExecutable::call_host(void* piece) {
-  const InDriverCallback here;
   auto& host = *static_cast<HostPiece*>(piece);
-  host.of->run_host(host);
+  const InDriverCallback here(*host.context);
+  if (here.may_run()) host.of->run_host(host);
 }
 
 void CudaExecutable::run_host(HostPiece& piece) noexcept {

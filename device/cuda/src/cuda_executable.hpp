@@ -84,8 +84,9 @@ struct FillPiece {
 class CudaExecutable;
 
 struct HostPiece {
-  CudaExecutable* of = nullptr;
-  std::size_t node = 0;  // of the sealed graph
+  std::shared_ptr<Context> context;
+  CudaExecutable* of = nullptr;  // there while functions may run
+  std::size_t node = 0;          // of the sealed graph
   std::unique_ptr<StagedCall> call;
   std::uint64_t runs = 0;  // for the driver's thread
 };
@@ -148,7 +149,9 @@ class CudaExecutable final : public Executable {
   CUstream upload_;
   SealedGraph graph_;
   std::vector<std::shared_ptr<const KernelCode>> code_;
-  std::deque<Piece> pieces_;                 // in the order of their nodes
+  /// In the order of their nodes. Shared with the streams that replay functions of it.
+  std::shared_ptr<std::deque<Piece>> shared_pieces_ = std::make_shared<std::deque<Piece>>();
+  std::deque<Piece>& pieces_ = *shared_pieces_;
   std::vector<std::vector<Patch>> patches_;  // one list a region
   std::vector<bool> bound_;                  // whether a region has an address
   std::size_t functions_ = 0;

@@ -1,10 +1,23 @@
 #include "cuda_stream.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "driver_error.hpp"
 
 namespace refrain::cuda {
+namespace {
+
+/// Never frees them: the driver may come back to them. Allocates nothing.
+template <class List>
+void leave(List& things) noexcept {
+  static Mutex* const kMutex = new Mutex;
+  static List* const kAll = new List;
+  const Lock lock(*kMutex);
+  kAll->splice(kAll->end(), things);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<PinnedMemory>> PinnedMemory::allocate(
     const std::shared_ptr<Context>& context, std::uint64_t bytes) {
@@ -75,7 +88,8 @@ Result<void> CudaStream::not_captured() const noexcept {
 void CudaStream::given(Ticket ticket) noexcept {
   if (adopted_) {
     const Lock lock(fencing_);
-    if (!put_fence().ok()) unfenced_ = true;
+    // Nobody captures it now, and later somebody may: so it is waited for now if need be.
+    if (!put_fence().ok()) static_cast<void>(synchronize());
   }
   progress_->given(ticket);
 }
@@ -88,7 +102,12 @@ Result<void> CudaStream::put_fence() noexcept {
 
 CudaStream::~CudaStream() {
   wait();
-  let_go(progress_->given());
+  // Its work counts as ended now, and a function that still runs is part of that.
+  while (context_->lost() && !context_->lost_and_quiet() && !InDriverCallback::here()) {
+    std::this_thread::yield();
+  }
+  let_go(progress_->ended());
+  if (context_->lost()) leave(kept_);
   if (adopted_) return;
   context_->destroy([handle = handle_](const DriverApi& api) { api.cuStreamDestroy_v2(handle); });
 }
@@ -96,25 +115,32 @@ CudaStream::~CudaStream() {
 void CudaStream::wait() noexcept {
   const Lock lock(fencing_);
   const Ticket through = progress_->given();
-  if (progress_->ended() < through && pass_fence()) progress_->ended(through);
+  if (progress_->ended() < through && pass_fence(!adopted_)) progress_->ended(through);
 }
 
 void CudaStream::drain() noexcept {
   const Lock lock(fencing_);
-  static_cast<void>(pass_fence());
+  static_cast<void>(pass_fence(true));
 }
 
-bool CudaStream::pass_fence() noexcept {
+bool CudaStream::pass_fence(bool put) noexcept {
   if (context_->lost()) return false;
   const Entered here(*context_);
-  const DriverApi& api = context_->api();
-  Result<void> passed = adopted_ && !unfenced_ ? Result<void>() : put_fence();
-  if (passed.ok()) {
-    passed = context_->check(api.cuEventSynchronize(fence_->handle()), "cuEventSynchronize");
-  }
-  if (passed.ok() || context_->lost()) return passed.ok();
-  passed = context_->check(api.cuStreamSynchronize(handle_), "cuStreamSynchronize");
-  if (passed.ok()) unfenced_ = false;
+  const auto reached = [&] {
+    return context_
+        ->check(context_->api().cuEventSynchronize(fence_->handle()), "cuEventSynchronize")
+        .ok();
+  };
+  if ((!put || put_fence().ok()) && reached()) return true;
+  // A stream of the program's may be captured by now, and is not touched then: once more the fence.
+  return !put && reached() ? true : synchronize();
+}
+
+bool CudaStream::synchronize() noexcept {
+  if (context_->lost()) return false;
+  const Entered here(*context_);
+  const Result<void> passed =
+      context_->check(context_->api().cuStreamSynchronize(handle_), "cuStreamSynchronize");
   // Nothing may pass for ended that was not seen to end.
   if (!passed.ok() && !context_->lost()) context_->lose(passed.error());
   return passed.ok();
@@ -125,12 +151,12 @@ Settled CudaStream::settle(Ticket ticket) noexcept {
   if (ticket > progress_->ended()) wait();
   Settled settled;
   settled.through = progress_->ended();
-  if (context_->lost()) {
-    context_->tell();
+  if (context_->lost()) context_->tell();
+  if (context_->lost_and_quiet()) {
     settled.lost = context_->lost_in_flight();
     settled.lost_through = progress_->given();
   }
-  let_go(std::max(settled.through, settled.lost_through));
+  let_go(settled.through);
   return settled;
 }
 

@@ -111,7 +111,8 @@ class CudaStream final : public BackendStream {
   }
   /// Waits for whatever the driver has of it, also what does not count as given.
   void drain() noexcept;
-  /// Keeps `thing` until the work has ended.
+  /// Keeps `thing` until the work has ended; for good when the device is lost meanwhile, since
+  /// nobody knows what the driver does with it then.
   void keep(Ticket ticket, std::shared_ptr<const void> thing);
 
  private:
@@ -124,7 +125,10 @@ class CudaStream final : public BackendStream {
   [[nodiscard]] Result<void> put_fence() noexcept REFRAIN_REQUIRES(fencing_);
   /// Waits for all that has been given.
   void wait() noexcept;
-  [[nodiscard]] bool pass_fence() noexcept REFRAIN_REQUIRES(fencing_);
+  /// Waits for the fence, with `put` for a new one. Answers whether it was seen to be reached.
+  [[nodiscard]] bool pass_fence(bool put) noexcept REFRAIN_REQUIRES(fencing_);
+  /// Waits for the stream itself.
+  [[nodiscard]] bool synchronize() noexcept REFRAIN_REQUIRES(fencing_);
   void let_go(Ticket through) noexcept;
 
   std::shared_ptr<Context> context_;
@@ -135,8 +139,7 @@ class CudaStream final : public BackendStream {
   // put behind each piece of work at once.
   bool adopted_;
   std::shared_ptr<StreamProgress> progress_ = std::make_shared<StreamProgress>();
-  Mutex fencing_;                                       // held while one thread waits for the fence
-  bool unfenced_ REFRAIN_GUARDED_BY(fencing_) = false;  // the driver would not put it there
+  Mutex fencing_;  // held while one thread waits for the fence
   Mutex mutex_;
   std::list<Kept> kept_ REFRAIN_GUARDED_BY(mutex_);
 };

@@ -9,7 +9,8 @@ namespace refrain::cuda {
 
 Entrance::Entrance(std::shared_ptr<Context> context)
     : context_(std::move(context)),
-      entered_(context_->api().cuCtxPushCurrent_v2(context_->handle()) == CUDA_SUCCESS) {}
+      entered_(!InDriverCallback::here() &&
+               context_->api().cuCtxPushCurrent_v2(context_->handle()) == CUDA_SUCCESS) {}
 
 Entrance::~Entrance() {
   CUcontext popped = nullptr;

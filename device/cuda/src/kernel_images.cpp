@@ -146,7 +146,11 @@ Result<KernelImages::Image*> KernelImages::image_of(const KernelSignature& wante
   const KernelSource& source = wanted.source;
   if (source.code != nullptr) {
     Result<Image*> carried = take(source.code);
-    if (!carried.ok() || (*carried)->symbols.contains(source.symbol)) return carried;
+    if (!carried.ok()) {
+      return carried.error().with_context(
+          "While reading the code that a graph carries for kernel " + text(wanted) + ".");
+    }
+    if ((*carried)->symbols.contains(source.symbol)) return carried;
     return Error(ErrorKind::kernel_missing, "Kernel " + text(wanted) + " is not in the " +
                                                 std::string(name_of(source.code->kind)) +
                                                 " that its graph carries, where it would be "
