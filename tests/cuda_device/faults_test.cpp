@@ -179,7 +179,7 @@ TEST_CASE("cuda: a lost device claims the work in flight, and every call says wh
   CHECK(heard.size() >= 2);
 }
 
-TEST_CASE("P12: a function that runs while the device is lost keeps what it uses until it ends") {
+TEST_CASE("cuda: a function that runs while the device is lost keeps what it uses until it ends") {
   if (!in_own_process()) return;
   for (const bool replayed : {false, true}) {
     CAPTURE(replayed);
