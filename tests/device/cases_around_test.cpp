@@ -222,12 +222,13 @@ ON_BOTH_KINDS(
   CHECK_THROWS_AS(std::rethrow_exception(rig.carried(y).exception()), Unplugged);
 }
 
-ON_BOTH_KINDS("B43: a replay that fails names its graph, its node and its number") {
+ON_BOTH_KINDS(
+    "B43: a replay that fails names its graph, its node, where that was recorded, and its number") {
   const Buffer<float> x = rig.floats("x", 1, Role::input);
   const Buffer<float> y = rig.floats("y", 1, Role::output);
   const Buffer<float> apart = rig.floats("apart", 1);
   OpenWindow window = rig.stream.record().value();
-  rig.stream.launch(*rig.map, grid(4), x, y, 0U);
+  rig.stream.launch(*rig.map, grid(4, Where{"decode.cpp", 12}), x, y, 0U);
   const Recording recording = window.seal({.name = "decode/8"}).value();
   Instance step = instance(recording).value();
   REQUIRE(step.replay(rig.stream).executed_cleanly());
@@ -246,7 +247,7 @@ ON_BOTH_KINDS("B43: a replay that fails names its graph, its node and its number
   CHECK(synced.ok() == !rig.worker());
   const Error told = rig.worker() ? synced.error() : second.error();
   CHECK(says(told, "a lane is out"));
-  CHECK(says(told, "While replaying node 0, \"map\", of graph \"decode/8\"."));
+  CHECK(says(told, "While replaying node 0, \"map\" (decode.cpp:12), of graph \"decode/8\"."));
   CHECK(says(told, "It was replay 2 of its instance."));
   CHECK(says(rig.unreadable(y), "It was replay 2 of its instance."));
   CHECK(rig.clean(apart));

@@ -296,7 +296,7 @@ TEST_CASE("C18, P4: a graph that was given no name is told by the place where it
   CHECK(step.replay(it.stream, {}, at(97)).failed());
   const std::string text = it.unreadable(answer);
   CHECK(text.find("\"graph (decode.cpp:91)\" on stream ") != std::string::npos);
-  CHECK(text.find("While replaying node 0, \"step\", of graph (decode.cpp:91).") !=
+  CHECK(text.find("While replaying node 0, \"step\" (decode.cpp:89), of graph (decode.cpp:91).") !=
         std::string::npos);
   const auto other = step.view<float>("nothing");
   REQUIRE_FALSE(other.ok());

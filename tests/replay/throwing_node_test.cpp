@@ -30,9 +30,9 @@ class ThreeNodes {
     stream.launch(plain, grid(4), state);
     if (host_work) {
       stream.host<InOut<float>>(
-          "wild", [this](std::span<float>) { return does(); }, state);
+          {"wild", Effects::opaque(), Where{}}, [this](std::span<float>) { return does(); }, state);
     } else {
-      stream.launch(wild, grid(4), state);
+      stream.launch(wild, grid(4, Where{}), state);
     }
     stream.launch(plain, grid(4), state);
     step.emplace(instance(window.seal({.name = "three nodes"}).value()).value());

@@ -116,7 +116,8 @@ TEST_CASE("file: a kernel of an image that is not there, or without a sound symb
   check_refused(kernel(1, ""), ErrorKind::file_damaged, "comes from code 1 of 1 as \"\"");
   check_refused(kernel(0, "touch"), ErrorKind::file_damaged, "comes from code 0 of 1");
   check_refused(kernel(1, "\xFF"), ErrorKind::file_damaged, "the symbol of kernel 0");
-  check_refused(kernel(1, std::string(2000, 'x')), ErrorKind::file_limit, "the symbol of kernel 0");
+  check_refused(kernel(1, std::string(20000, 'x')), ErrorKind::file_limit,
+                "the symbol of kernel 0");
 }
 
 TEST_CASE("capture: a kernel whose code and symbol do not belong together makes no graph") {

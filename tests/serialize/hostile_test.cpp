@@ -184,8 +184,8 @@ TEST_CASE("file: a manifest that is none, doubled, too large or points elsewhere
   check_damaged(manifest({capture(2, 3, 4), capture(2, 3, 4)}, 1),
                 "two captures are called \"step\"");
   check_damaged(manifest({capture(2, 3, 4).bytes(1, "\xC0\xAF")}, 1), "not UTF-8");
-  check_refused(manifest({capture(2, 3, 4).bytes(1, std::string(1025, 'n'))}, 1).file(),
-                ErrorKind::file_limit, "1025");
+  check_refused(manifest({capture(2, 3, 4).bytes(1, std::string(16385, 'n'))}, 1).file(),
+                ErrorKind::file_limit, "16385");
   check_refused(manifest(std::vector<Wire>(4097, Wire()), 1).file(), ErrorKind::file_limit,
                 "4097 captures");
   // Nested deeper than any message of the format, in a field that nobody knows.
@@ -273,7 +273,7 @@ TEST_CASE("file: kernels that cannot be are refused") {
   check_damaged(kernel({parameter(0, 8, 8, 4, 0, 9)}), "does not fit its block");
   check_damaged(kernel({}, ""), "A kernel has no name");
   check_damaged(kernel({}, "\xED\xA0\x80"), "not UTF-8");  // half of a surrogate pair
-  check_refused(kernel({}, std::string(1025, 'k')).file(), ErrorKind::file_limit, "1025");
+  check_refused(kernel({}, std::string(16385, 'k')).file(), ErrorKind::file_limit, "16385");
   HandmadeCapture capture;
   capture.used_kernels = {1};
   check_damaged(capture, "names symbol 1 of 1");
@@ -313,7 +313,7 @@ TEST_CASE("file: effects that cannot be are refused, and an order that they do n
   check_damaged(effects(0, "rng", {}), "names \"rng\" as what it uses, and uses nothing");
   check_damaged(effects(1, "rng", {}), "names \"rng\" as what it uses, and uses nothing");
   check_damaged(effects(2, "\xED\xA0\x80", {1}), "not UTF-8");
-  check_refused(effects(2, std::string(1025, 'k'), {1}).file(), ErrorKind::file_limit, "1025");
+  check_refused(effects(2, std::string(16385, 'k'), {1}).file(), ErrorKind::file_limit, "16385");
 }
 
 TEST_CASE("file: regions that cannot be are refused") {
@@ -337,7 +337,8 @@ TEST_CASE("file: regions that cannot be are refused") {
   check_damaged(last(region("w", 4, 32).message(7, Wire())), "is a constant without bytes");
   check_damaged(last(region("x", 4, 32).message(8, stored(5, 0))), "Two regions are called \"x\"");
   check_damaged(last(region("\x80", 4, 32).message(8, stored(5, 0))), "not UTF-8");
-  check_refused(last(region(std::string(1025, 'r'), 4, 32)).file(), ErrorKind::file_limit, "1025");
+  check_refused(last(region(std::string(16385, 'r'), 4, 32)).file(), ErrorKind::file_limit,
+                "16385");
   check_refused(last(region("w", 4, 32, 1U << 22U).message(8, stored(5, 0))).file(),
                 ErrorKind::file_limit, "alignment of 4194304");
   // Bytes that are elsewhere.

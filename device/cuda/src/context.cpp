@@ -48,8 +48,8 @@ Result<void> Context::check(CUresult code, const char* call) noexcept {
 
 Error Context::lose(const Error& cause) noexcept {
   Error told(ErrorKind::device_poisoned,
-             "The CUDA device is lost, and with it all its memory: work that was issued earlier "
-             "has failed, and this call is only the first that heard of it. " +
+             "The CUDA device is lost, and with it all its memory, because work that was issued to "
+             "it has failed. The first call to hear of it came later: " +
                  cause.message() + " (End the process: nothing brings this context back.)");
   const Lock lock(mutex_);
   if (!cause_) cause_ = told;

@@ -12,11 +12,13 @@
 
 namespace refrain {
 
-/// `error`, said to have happened while `doing`, as in "replaying", node `at` of `graph`.
+/// `error`, said to have happened while `doing`, as in "replaying", node `at` of `graph`, and where
+/// that was recorded, if it was in this process.
 inline Error of_node(const SealedGraph& graph, std::size_t at, const Error& error,
                      const char* doing = "replaying") {
+  const Node& node = graph.nodes()[at];
   return error.with_context(std::string("While ") + doing + " node " + std::to_string(at) + ", " +
-                            quote(graph.node_name(graph.nodes()[at])) + ", of graph " +
+                            quote(graph.node_name(node)) + text(node.where) + ", of graph " +
                             graph.title() + ".");
 }
 

@@ -13,7 +13,9 @@ struct LoadLimits {
   std::uint64_t file_bytes = std::uint64_t{1} << 36U;
   std::uint32_t sections = 65'536;
   std::uint32_t captures = 4'096;
-  std::uint32_t name_bytes = 1'024;  ///< Of one name: a capture's, a kernel's, a region's.
+  /// Of one name: a capture's, a region's, a kernel's, its symbol's, which of a C++ template has
+  /// thousands.
+  std::uint32_t name_bytes = 16'384;
 
   // In one capture.
   std::uint64_t kernels = 65'536;
