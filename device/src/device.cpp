@@ -335,8 +335,8 @@ Result<void> DeviceCore::sync() {
   return {};
 }
 
-Result<void> DeviceCore::first_use(const std::string& what) {
-  return wanted([&] { return first_use_now(what); });
+Result<void> DeviceCore::first_use(const std::string& what, Where where) {
+  return wanted([&] { return first_use_now(what + text(where)); });
 }
 
 Result<void> DeviceCore::first_use_now(const std::string& what) {
@@ -421,18 +421,18 @@ Result<std::shared_ptr<const Allocation>> Device::adopt(Region region, std::uint
   return core_->adopt(core_, std::move(region), address, std::move(owner));
 }
 
-Result<LoadedKernel> Device::load(KernelSignature signature) const {
-  return core_->wanted([&] { return load_now(std::move(signature)); });
+Result<LoadedKernel> Device::load(KernelSignature signature, Where where) const {
+  return core_->wanted([&] { return load_now(std::move(signature), where); });
 }
 
-Result<LoadedKernel> Device::load_now(KernelSignature signature) const {
+Result<LoadedKernel> Device::load_now(KernelSignature signature, Where where) const {
   if (!core_->has_loaded(signature)) {
     // First, because to warm up for a kernel that there is not would be no use.
     if (Result<void> known = core_->backend().has(signature); !known.ok()) {
       core_->refused_by_device(known.error());
       return std::move(known).error();
     }
-    REFRAIN_TRY(core_->first_use("kernel " + quote(signature.name) + " was never loaded"));
+    REFRAIN_TRY(core_->first_use("loading kernel " + quote(signature.name), where));
   }
   Result<std::shared_ptr<const KernelCode>> code = core_->backend().kernel(signature);
   if (!code.ok()) {

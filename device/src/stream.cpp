@@ -762,9 +762,9 @@ void Stream::put_back_now(const BufferBinding& part, std::span<const std::byte> 
       });
 }
 
-Result<void> Stream::may_use_first(const std::string& what) {
+Result<void> Stream::may_use_first(const std::string& what, Where where) {
   REFRAIN_TRY(may("do first-use work"));
-  return core_->device->first_use(what);
+  return core_->device->first_use(what, where);
 }
 
 Result<OpenWindow> Stream::warm_up(const std::function<Result<void>()>& body,

@@ -320,7 +320,7 @@ ON_BOTH_KINDS("B13: first-use work that a body tells as something else is the ro
           return {};
         }).failed());
   const Error error = refused(window);
-  CHECK(says(error, "it needs warm-up: connecting."));
+  CHECK(says(error, "it needs warm-up: connecting ("));
   CHECK(says(error, "The work around that told it as: network down"));
 }
 

@@ -99,12 +99,14 @@ ON_BOTH_KINDS(
   OpenWindow window = rig.stream.record().value();
   CHECK(rig.device.kernel<Make>("make").ok());  // loaded long ago
   CHECK(window.state() == WindowState::recording);
-  const auto late = rig.device.kernel<Make>("late");
+  const auto late = rig.device.kernel<Make>("late", 1, Where{"decode.cpp", 41});
   REQUIRE_FALSE(late.ok());
   CHECK(late.error().kind() == ErrorKind::needs_warm_up);
-  CHECK(says(late.error(), "it needs warm-up: kernel \"late\" was never loaded."));
+  constexpr const char* kSays =
+      "it needs warm-up: loading kernel \"late\" (decode.cpp:41).";
+  CHECK(says(late.error(), kSays));
   CHECK(window.state() == WindowState::doomed);
-  CHECK(says(refused(window), "because it needs warm-up: kernel \"late\" was never loaded."));
+  CHECK(says(refused(window), std::string("because ") + kSays));
   CHECK(rig.device.kernel<Make>("late").ok());
 }
 
@@ -124,10 +126,13 @@ ON_BOTH_KINDS(
   int tuned = 0;
   const auto op = [&]() -> Result<void> {
     if (tuned == 0) {
-      REFRAIN_TRY(rig.stream.first_use("tuning op X", [&]() -> Result<void> {
-        ++tuned;
-        return {};
-      }));
+      REFRAIN_TRY(rig.stream.first_use(
+          "tuning op X",
+          [&]() -> Result<void> {
+            ++tuned;
+            return {};
+          },
+          Where{"decode.cpp", 42}));
     }
     rig.stream.launch(*rig.make, grid(4), y, 0U);
     return {};
@@ -138,7 +143,7 @@ ON_BOTH_KINDS(
     REQUIRE_FALSE(ran.ok());
     CHECK(ran.error().kind() == ErrorKind::needs_warm_up);
     CHECK(tuned == 0);
-    CHECK(says(refused(cold), "it needs warm-up: tuning op X."));
+    CHECK(says(refused(cold), "it needs warm-up: tuning op X (decode.cpp:42)."));
   }
   OpenWindow window = rig.stream.prepare(op).value();
   CHECK(tuned == 1);
@@ -177,14 +182,15 @@ ON_BOTH_KINDS(
   int passes = 0;
   const auto body = [&]() -> Result<void> {
     ++passes;
-    return rig.stream.first_use("growing a cache of op f", []() -> Result<void> { return {}; });
+    return rig.stream.first_use(
+        "growing a cache of op f", []() -> Result<void> { return {}; }, Where{"decode.cpp", 43});
   };
   const auto prepared = rig.stream.prepare(body, 3);
   REQUIRE_FALSE(prepared.ok());
   CHECK(passes == 3);
   CHECK(prepared.error().kind() == ErrorKind::needs_warm_up);
   CHECK(says(prepared.error(), "did not settle in 3 passes"));
-  CHECK(says(prepared.error(), "growing a cache of op f."));
+  CHECK(says(prepared.error(), "growing a cache of op f (decode.cpp:43)."));
   CHECK(rig.stream.record().ok());
 }
 

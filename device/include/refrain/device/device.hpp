@@ -86,7 +86,7 @@ class DeviceCore final : public OpenWindows {
 
   /// Work that happens once is wanted in this thread (C20). Refused while a window of this thread
   /// records, which it dooms; one that is only prepared notes it.
-  Result<void> first_use(const std::string& what);
+  Result<void> first_use(const std::string& what, Where where);
   /// Whether a kernel of that name and version, from that source, was loaded before.
   [[nodiscard]] bool has_loaded(const KernelSignature& kernel);
   void loaded(const KernelSignature& kernel);
@@ -205,15 +205,16 @@ class Device {
   /// A kernel that takes the parameters of `K`, a `Kernel<...>`; loads its code now. For the first
   /// time that is refused while a window of this thread records, which it dooms (C20).
   template <class K>
-  Result<K> kernel(std::string_view name, std::uint32_t version = 1) const {
+  Result<K> kernel(std::string_view name, std::uint32_t version = 1,
+                   Where where = Where::here()) const {
     KernelSignature signature = core_->wanted([&] { return K::signature(name, version); });
-    Result<LoadedKernel> loaded = load(std::move(signature));
+    Result<LoadedKernel> loaded = load(std::move(signature), where);
     if (!loaded.ok()) return std::move(loaded).error();
     return K(*std::move(loaded));
   }
   /// The same without types, for a signature that was read from a file. The effects of what is
   /// loaded are those that it is registered with, whatever `signature` says of them.
-  Result<LoadedKernel> load(KernelSignature signature) const;
+  Result<LoadedKernel> load(KernelSignature signature, Where where = {}) const;
 
   /// Waits until all work that was issued to any stream has ended. Answers the first late failure
   /// of the oldest stream that has one which neither this nor its own `sync` has told; ask again
@@ -271,7 +272,7 @@ class Device {
                                                   std::uint64_t count, std::uint64_t element_bytes,
                                                   std::shared_ptr<const void> owner) const;
   Result<Stream> stream_now(const MakeStream& make) const;
-  Result<LoadedKernel> load_now(KernelSignature signature) const;
+  Result<LoadedKernel> load_now(KernelSignature signature, Where where) const;
 
   std::shared_ptr<DeviceCore> core_;
 };

@@ -274,8 +274,8 @@ class Stream {
   /// Runs `body`, work that happens once, like tuning or compiling. Refused while a window of this
   /// thread records, which it dooms: "needs warm-up: `what`" (C20).
   template <class Body>
-  Result<void> first_use(const std::string& what, Body&& body) {
-    REFRAIN_TRY(may_use_first(what));
+  Result<void> first_use(const std::string& what, Body&& body, Where where = Where::here()) {
+    REFRAIN_TRY(may_use_first(what, where));
     Result<void> done = std::forward<Body>(body)();
     if (done.ok()) return done;
     return done.error().with_context("While doing first-use work " + quote(what) + ".");
@@ -405,7 +405,7 @@ class Stream {
                              Where where);
   void put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   void put_back_now(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
-  Result<void> may_use_first(const std::string& what);
+  Result<void> may_use_first(const std::string& what, Where where);
   /// Before the scope of a kernel, copy, fill, write or host work: tells the window, which compares
   /// what it records with its warm-up (C15). Only kernels have a `version`.
   void about_to_run(KernelId kernel, std::uint32_t version, std::span<const BufferBinding> reads,
