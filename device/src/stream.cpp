@@ -15,6 +15,9 @@
 namespace refrain {
 namespace {
 
+/// Pieces of work after which a stream whose work nobody asks about looks for itself.
+constexpr Ticket kLookEvery = 1024;
+
 KernelId copy_name() {
   static const KernelId name = intern_kernel_name("copy");
   return name;
@@ -189,7 +192,10 @@ Result<void> Stream::hand_over(OpenScope& scope, WorkTerms terms, Issue&& issue)
   }
   try {
     Result<void> issued = issue(*ticket);
-    if (issued.ok()) return issued;
+    if (issued.ok()) {
+      if (*ticket % kLookEvery == 0) core_->ledger->look();
+      return issued;
+    }
     core_->ledger->withdraw(*ticket);
     return terms.remarks.on(std::move(issued).error());
   } catch (...) {

@@ -228,6 +228,31 @@ TEST_CASE("M4: adopted memory is not freed, and its owner is let go of when its 
   CHECK(bytes == all(2));
 }
 
+TEST_CASE("M4: work that nobody asks about lets go of what it used when it has ended") {
+  for (const bool adopted : {false, true}) {
+    CAPTURE(adopted);
+    const Gpu gpu;
+    const Program program(gpu);
+    Stream stream = adopted ? gpu.device->adopt_stream(program.stream).value() : gpu.stream();
+    const Buffer<float> y = gpu.buffer("y");
+    const auto owner = std::make_shared<int>(1);
+    gpu.control->hold();
+    {
+      const auto x =
+          gpu.device->adopt<float>("x", program.memory, Gpu::kCount, Role::none, owner).value();
+      CHECK(stream.fill(x, 1.0F).executed_cleanly());
+    }
+    for (int piece = 0; piece < 5'000; ++piece) stream.fill(y, 1.0F);
+    CHECK(owner.use_count() == 2);  // nothing has run
+    CHECK(gpu.control->calls("cuEventSynchronize") == 0);
+    gpu.control->release();
+    for (int piece = 0; piece < 500'000 && owner.use_count() == 2; ++piece) stream.fill(y, 1.0F);
+    CHECK(owner.use_count() == 1);
+    CHECK(gpu.control->calls("cuEventSynchronize") == 0);
+    CHECK(gpu.control->calls("cuStreamSynchronize") == 0);
+  }
+}
+
 TEST_CASE("cuda: memory that is not the device's, too short or not aligned is not adopted") {
   const Gpu gpu;
   const Program program(gpu);

@@ -160,6 +160,21 @@ Settled CudaStream::settle(Ticket ticket) noexcept {
   return settled;
 }
 
+void CudaStream::look() noexcept {
+  if (context_->lost() || !fencing_.try_lock()) return;  // who waits for the fence finds out more
+  const Entered here(*context_);
+  const Ticket given = progress_->given();
+  if (adopted_) looked_for_ = given;
+  if (looked_for_ != 0) {
+    const CUresult code = context_->api().cuEventQuery(fence_->handle());
+    if (code != CUDA_ERROR_NOT_READY && context_->check(code, "cuEventQuery").ok()) {
+      progress_->ended(std::exchange(looked_for_, 0));
+    }
+  }
+  if (!adopted_ && looked_for_ == 0 && put_fence().ok()) looked_for_ = given;
+  fencing_.unlock();
+}
+
 void CudaStream::keep(Ticket ticket, std::shared_ptr<const void> thing) {
   const Lock lock(mutex_);
   kept_.push_back({ticket, std::move(thing)});

@@ -97,6 +97,7 @@ class CudaStream final : public BackendStream {
   [[nodiscard]] bool asynchronous() const noexcept override { return true; }
   [[nodiscard]] bool silent() const noexcept override { return true; }
   Settled settle(Ticket ticket) noexcept override;
+  void look() noexcept override;
 
   [[nodiscard]] CUstream handle() const noexcept { return handle_; }
   [[nodiscard]] Completion& completion() const noexcept { return completion_; }
@@ -139,7 +140,8 @@ class CudaStream final : public BackendStream {
   // put behind each piece of work at once.
   bool adopted_;
   std::shared_ptr<StreamProgress> progress_ = std::make_shared<StreamProgress>();
-  Mutex fencing_;  // held while one thread waits for the fence
+  Mutex fencing_;                                       // held while one thread waits for the fence
+  Ticket looked_for_ REFRAIN_GUARDED_BY(fencing_) = 0;  // the fence is behind that, or further
   Mutex mutex_;
   std::list<Kept> kept_ REFRAIN_GUARDED_BY(mutex_);
 };

@@ -20,6 +20,9 @@ namespace refrain {
 class REFRAIN_THREAD_ANNOTATION(capability("mutex")) Mutex {
  public:
   void lock() REFRAIN_THREAD_ANNOTATION(acquire_capability()) { mutex_.lock(); }
+  bool try_lock() REFRAIN_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    return mutex_.try_lock();
+  }
   void unlock() REFRAIN_THREAD_ANNOTATION(release_capability()) { mutex_.unlock(); }
 
  private:

@@ -101,6 +101,9 @@ class BackendStream {
     static_cast<void>(ticket);
     return {};
   }
+  /// Of a silent stream: finds out how far it is, without waiting, for `settle` to say. The stream's
+  /// thread calls it now and then, so that work which nobody asks about does not pile up.
+  virtual void look() noexcept {}
 };
 
 /// A launch with its addresses in place. Borrows; a backend that runs it later copies, but for the

@@ -47,6 +47,8 @@ class Ledger final : public Completion, public std::enable_shared_from_this<Ledg
   /// Asks it for the work up to `ticket`, or with 0 for what it knows. A stream that tells by
   /// itself is not asked.
   void settle(Ticket ticket) noexcept;
+  /// Lets go of what has ended of work that nobody asks about. By the stream's thread.
+  void look() noexcept;
 
   /// Enters work of the scope that is open, the innermost of `show`. Refuses when a failure has
   /// reached the scope's inputs since they were looked at; nothing is entered then.
