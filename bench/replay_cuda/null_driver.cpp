@@ -79,8 +79,9 @@ void* find(const std::string& wanted) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT CUresult cuDriverGetVersion(int* answer) { return version(answer); }
+EXPORT CUresult cuDriverGetVersion(int* driverVersion) { return version(driverVersion); }  // NOLINT
 
+// NOLINTNEXTLINE: its parameters have names of their own here
 EXPORT CUresult cuGetProcAddress_v2(const char* wanted, void** function, int /*version*/,
                                     cuuint64_t /*flags*/, CUdriverProcAddressQueryResult* status) {
   *function = find(wanted);

@@ -74,7 +74,7 @@ void Window::skipped(const OpenScope& scope, const FoundFailure& found) noexcept
 }
 
 void Window::fail(const OpenScope& scope, const Error& wording, Doom how) noexcept {
-  if (around_doom_ == &scope && doom_->wordings.size() < doom_->wordings.capacity()) {
+  if (around_doom_ == &scope && doom_->wordings.size() < doom_->wordings.capacity()) {  // NOLINT
     doom_->wordings.push_back(wording);
   }
   const OpenScope* const around = overlay_.current() == &scope ? scope.parent : overlay_.current();

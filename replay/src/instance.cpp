@@ -235,13 +235,14 @@ ScopedOutcome<Replayed> Instance::replay(Stream& stream, const ReplayOptions& op
   auto scope =
       ExecuteScope<Stream>::over(stream, body.plan->name, WriteSet::borrowed(bytes->writes), where,
                                  ReplayTerms{looked_at, &unrun, body.seen_bare});
+  OpenScope& shown = scope.shown();
   std::optional<Error> threw;
   auto outcome = std::move(scope).execute([&](Stream& on) -> Result<Replayed> {
     const std::uint64_t number = ++body.replays;
     // Held back only for what was looked at.
     WorkTerms terms{body.needs, {body.plan->advice, number}, bytes, options.check_inputs};
     try {
-      REFRAIN_TRY(on.run(*body.executable, scope.shown(), std::move(terms)));
+      REFRAIN_TRY(on.run(*body.executable, shown, std::move(terms)));
     } catch (const NodeThrew& node) {
       return threw.emplace(node.error);
     }

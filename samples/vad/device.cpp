@@ -17,7 +17,7 @@ const refrain::DeviceOptions kChecked{.checks = true};
 refrain::Result<refrain::Device> open_host() {
   const refrain::host::Device device(kChecked);
   REFRAIN_TRY(device.register_kernels(register_kernels));
-  return refrain::Device(device);
+  return refrain::Device(device);  // NOLINT: a handle to the same device
 }
 
 #ifdef VAD_HAS_CUDA
@@ -28,7 +28,7 @@ refrain::Result<refrain::Device> open_cuda() {
   // The image is part of the program, so nobody has to own it.
   REFRAIN_TRY(device->add_image(refrain::SharedBytes(nullptr, vad_kernels_image())));
 #endif
-  return refrain::Device(*device);
+  return refrain::Device(*device);  // NOLINT: a handle to the same device
 }
 #else
 refrain::Result<refrain::Device> open_cuda() {

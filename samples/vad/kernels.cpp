@@ -43,7 +43,7 @@ refrain::Result<void> counted_relu(std::span<const float> x, std::span<float> y,
   if (count != y.size()) {
     return refrain::Error(
         refrain::ErrorKind::invalid_argument,
-        fmt::format("The stage \"relu\" is given a count of {} and {} values in \"y\".", count,
+        fmt::format(R"(The stage "relu" is given a count of {} and {} values in "y".)", count,
                     y.size()));
   }
   return relu(x, y);

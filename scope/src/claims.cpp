@@ -63,10 +63,9 @@ void FailureRecords::set_error(FailureRecord& record, const Error& error) noexce
 
 FailureRecord* FailureRecords::find(FailureId id) noexcept {
   // Newest first: what an error stems from is seldom old.
-  for (auto at = live_list_.rbegin(); at != live_list_.rend(); ++at) {
-    if (at->id == id) return &*at;
-  }
-  return nullptr;
+  const auto found = std::find_if(live_list_.rbegin(), live_list_.rend(),
+                                  [id](const FailureRecord& record) { return record.id == id; });
+  return found != live_list_.rend() ? &*found : nullptr;
 }
 
 FailureRecord* FailureRecords::retire(FailureRecord& record) noexcept {
@@ -88,7 +87,7 @@ void FailureRecords::give_back(List& records) noexcept { free_.splice(free_.begi
 
 ClaimSegment& SegmentPool::take() noexcept {
   if (free_ == nullptr) reserve(1);
-  ClaimSegment& segment = *free_;
+  ClaimSegment& segment = *free_;  // NOLINT: there is one now
   free_ = segment.next_free;
   --free_count_;
   segment.claim = {};
@@ -117,7 +116,7 @@ ClaimRanges::Set::const_iterator ClaimRanges::first(std::uint64_t at) const noex
 void ClaimRanges::split(std::uint64_t at, Context context) noexcept {
   const auto found = first(at);
   if (found == segments_.end() || found->range.begin >= at) return;
-  ClaimSegment& left = const_cast<ClaimSegment&>(*found);
+  auto& left = const_cast<ClaimSegment&>(*found);
   ClaimSegment& right = context.segments.take();
   right.range = {at, left.range.end};
   right.claim = left.claim;

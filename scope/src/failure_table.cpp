@@ -256,11 +256,10 @@ void FailureTable::erase(Slot& target, ByteRange range) noexcept {
 }
 
 bool FailureTable::bare(std::span<const BufferBinding> bindings) const noexcept {
-  for (const BufferBinding& binding : bindings) {
+  return std::none_of(bindings.begin(), bindings.end(), [this](const BufferBinding& binding) {
     const Slot* const found = slot(binding.buffer);
-    if (found != nullptr && found->carries.load(std::memory_order_seq_cst)) return false;
-  }
-  return true;
+    return found != nullptr && found->carries.load(std::memory_order_seq_cst);
+  });
 }
 
 void FailureTable::watch(std::span<const BufferBinding> bindings) {

@@ -8,11 +8,12 @@
 namespace refrain::cuda {
 namespace {
 
-/// Never frees them: the driver may come back to them. Allocates nothing.
+/// Never frees them: the driver may come back to them.
 template <class List>
 void leave(List& things) noexcept {
-  static Mutex* const kMutex = new Mutex;
-  static List* const kAll = new List;
+  // Made once and never destroyed; a process without memory for that ends.
+  static auto* const kMutex = new Mutex;  // NOLINT
+  static auto* const kAll = new List;     // NOLINT
   const Lock lock(*kMutex);
   kAll->splice(kAll->end(), things);
 }

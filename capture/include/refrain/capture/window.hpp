@@ -72,6 +72,7 @@ class Window;
 /// Who lists the windows that are open.
 class OpenWindows {
  public:
+  virtual ~OpenWindows() = default;
   /// `window` is over. Nothing of the program's is called by this.
   virtual void closed(const Window& window) noexcept = 0;
   /// Its claims are settled: what waits for its end may go (C19).
@@ -81,7 +82,6 @@ class OpenWindows {
   OpenWindows() = default;
   OpenWindows(const OpenWindows&) = default;
   OpenWindows& operator=(const OpenWindows&) = default;
-  virtual ~OpenWindows() = default;
 };
 
 /// For the thread that uses its streams. Whoever ends it owns it until that is done: what it kept

@@ -101,8 +101,8 @@ class BackendStream {
     static_cast<void>(ticket);
     return {};
   }
-  /// Of a silent stream: finds out how far it is, without waiting, for `settle` to say. The stream's
-  /// thread calls it now and then, so that work which nobody asks about does not pile up.
+  /// Of a silent stream: finds out how far it is, without waiting, for `settle` to say. The
+  /// stream's thread calls it now and then, so that work which nobody asks about does not pile up.
   virtual void look() noexcept {}
 };
 
@@ -146,7 +146,7 @@ class Backend {
   /// Calls `listener` once the device is found to be lost, inside the call that found out and with
   /// no lock held: from then on all calls fail, and no work in flight can be trusted. Set before
   /// any other call; an empty one takes it away.
-  virtual void on_lost(std::function<void()>) {}
+  virtual void on_lost(std::function<void()>) {}  // NOLINT: who overrides it keeps it
 
   // Memory. Nothing here waits for a stream.
 

@@ -42,7 +42,7 @@ class HeldList {
   }
   /// The one that has waited longest, or null.
   [[nodiscard]] std::unique_ptr<Held> pop() noexcept {
-    std::unique_ptr<Held> held(first_);
+    std::unique_ptr<Held> held(first_);  // NOLINT: what is in the list is nobody else's
     if (held == nullptr) return held;
     first_ = std::exchange(held->next_, nullptr);
     if (first_ == nullptr) last_ = nullptr;

@@ -207,7 +207,7 @@ class [[nodiscard]] ExecuteScope {
     scope_.failed_as = {};
     if (auto* const window = server_.capturing()) window->fail(scope_, error);  // C3
     server_.write_streams().exit_write(scope_, &error);
-    const Error told = scope_.failed_as ? error.with_failure(scope_.failed_as) : error;
+    Error told = scope_.failed_as ? error.with_failure(scope_.failed_as) : error;
     server_.on_failure(server_.id(), told);
     return told;
   }

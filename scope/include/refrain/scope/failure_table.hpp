@@ -33,7 +33,7 @@ class Overlay;
 class ScopeShow;
 
 /// A scope that is open: lives on the stack of the thread that runs its body.
-struct OpenScope {
+struct OpenScope {                       // NOLINT: some of it is left as it is, see below
   std::span<const BufferBinding> reads;  ///< What was looked at before it opened.
   std::span<const BufferBinding> writes;
   /// What is bad of `writes` when the work is held back before it has begun (E10), where that is
