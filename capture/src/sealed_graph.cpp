@@ -44,10 +44,8 @@ class Checker {
     for (std::size_t at = 0; at < parts_.regions.size(); ++at) {
       REFRAIN_TRY(check(parts_.regions[at], at));
     }
-    for (const auto& function : parts_.host_functions) {
-      if (function == nullptr || !function->body) return refused("A host function has no body.");
-      REFRAIN_TRY(check(function->signature));
-    }
+    REFRAIN_TRY(check_functions(parts_.host_functions, "host"));
+    REFRAIN_TRY(check_functions(parts_.native_functions, "native"));
     for (std::size_t at = 0; at < parts_.nodes.size(); ++at) {
       REFRAIN_TRY(check(parts_.nodes[at], at));
     }
@@ -55,6 +53,18 @@ class Checker {
   }
 
  private:
+  template <class Function>
+  Result<void> check_functions(std::span<const std::shared_ptr<const Function>> functions,
+                               const char* kind) {
+    for (const auto& function : functions) {
+      if (function == nullptr || !function->body) {
+        return refused("A " + std::string(kind) + " function has no body.");
+      }
+      REFRAIN_TRY(check(function->signature));
+    }
+    return {};
+  }
+
   Result<void> check_stream_order() {
     std::uint32_t last = 0;
     for (const NodeOrder& order : parts_.stream_order) {
@@ -210,6 +220,31 @@ class Checker {
     return check_views(parts_.host_functions[call.function]->signature, arguments, name);
   }
 
+  Result<void> check(const NativeFunctionCall& call, std::span<const Argument> arguments,
+                     const std::string& name) {
+    if (call.function >= parts_.native_functions.size()) {
+      return refused(name + " names native function " + std::to_string(call.function) + " of " +
+                     std::to_string(parts_.native_functions.size()) + ".");
+    }
+    const NativeFunction& function = *parts_.native_functions[call.function];
+    if (function.workspace_bytes != 0) {
+      if (arguments.empty() || !is_workspace(arguments.back(), function)) {
+        return refused(name + " has no workspace of " + std::to_string(function.workspace_bytes) +
+                       " bytes for " + quote(function.signature.name) + ".");
+      }
+      arguments = arguments.first(arguments.size() - 1);
+    }
+    return check_views(function.signature, arguments, name);
+  }
+
+  [[nodiscard]] bool is_workspace(const Argument& argument, const NativeFunction& function) const {
+    const Region& region = parts_.regions[argument.region];
+    return argument.direction == Direction::out &&
+           argument.offset == function.signature.block_bytes &&
+           argument.range == ByteRange{0, function.workspace_bytes} &&
+           region.bytes == function.workspace_bytes && region.alignment >= kWorkspaceAlignment;
+  }
+
   Result<void> check_views(const KernelSignature& kernel, std::span<const Argument> arguments,
                            const std::string& name) {
     std::size_t used = 0;
@@ -273,13 +308,22 @@ class Checker {
   std::set<std::string_view> names_;
 };
 
+/// What `node` runs; null for copies and fills, and where it names a kernel that is not there.
+const KernelSignature* signature_in(const GraphParts& parts, const Node& node) noexcept {
+  if (const auto* const kernel = std::get_if<KernelCall>(&node.call)) {
+    return kernel->kernel < parts.kernels.size() ? &parts.kernels[kernel->kernel] : nullptr;
+  }
+  if (const auto* const host = std::get_if<HostCall>(&node.call)) {
+    return &parts.host_functions[host->function]->signature;
+  }
+  if (const auto* const native = std::get_if<NativeFunctionCall>(&node.call)) {
+    return &parts.native_functions[native->function]->signature;
+  }
+  return nullptr;
+}
+
 std::string_view name_in(const GraphParts& parts, const Node& node) noexcept {
-  if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
-    return parts.kernels[call->kernel].name;
-  }
-  if (const auto* const call = std::get_if<HostCall>(&node.call)) {
-    return parts.host_functions[call->function]->signature.name;
-  }
+  if (const KernelSignature* const signature = signature_in(parts, node)) return signature->name;
   return std::holds_alternative<CopyCall>(node.call) ? "copy" : "fill";
 }
 
@@ -307,13 +351,8 @@ Error scratch_read_first(const GraphParts& parts, std::uint32_t region, const By
 
 const Effects& effects_of(const GraphParts& parts, const Node& node) noexcept {
   static const Effects none;
-  if (const auto* const kernel = std::get_if<KernelCall>(&node.call)) {
-    return kernel->kernel < parts.kernels.size() ? parts.kernels[kernel->kernel].effects : none;
-  }
-  if (const auto* const host = std::get_if<HostCall>(&node.call)) {
-    return parts.host_functions[host->function]->signature.effects;
-  }
-  return none;
+  const KernelSignature* const signature = signature_in(parts, node);
+  return signature != nullptr ? signature->effects : none;
 }
 
 Result<SealedGraph> SealedGraph::make(GraphParts parts, std::uint64_t most_steps) {
@@ -426,10 +465,16 @@ std::vector<std::string> SealedGraph::not_portable() const {
                       "; declare it as an input, a state or a constant.");
   }
   for (std::size_t at = 0; at < nodes().size(); ++at) {
-    if (!std::holds_alternative<HostCall>(nodes()[at].call)) continue;
-    reasons.push_back("Node " + std::to_string(at) + ", " + quote(node_name(nodes()[at])) +
-                      ", is host work, whose function is this process's own; register it as a "
-                      "kernel.");
+    const std::string name = "Node " + std::to_string(at) + ", " + quote(node_name(nodes()[at]));
+    if (std::holds_alternative<HostCall>(nodes()[at].call)) {
+      reasons.push_back(name +
+                        ", is host work, whose function is this process's own; register it as a "
+                        "kernel.");
+    } else if (std::holds_alternative<NativeFunctionCall>(nodes()[at].call)) {
+      reasons.push_back(name +
+                        ", is native work, whose body is this process's own; no file can hold it "
+                        "yet.");
+    }
   }
   return reasons;
 }

@@ -257,12 +257,26 @@ void Window::stage_fill(const BufferBinding& destination, std::uint32_t pattern,
   add(FillCall{pattern, width}, arguments, where, by);
 }
 
+template <class FunctionCall, class Function>
+void Window::stage_function(std::vector<std::shared_ptr<const Function>>& functions,
+                            const std::shared_ptr<const Function>& function,
+                            std::span<const StagedArgument> arguments, Where where,
+                            Members::Index by) {
+  if (state_ != WindowState::recording) return;  // as `add`: keep nothing
+  const FunctionCall call{static_cast<std::uint32_t>(functions.size())};
+  functions.push_back(function);
+  add(call, arguments, where, by);
+}
+
 void Window::stage_host(const std::shared_ptr<const HostFunction>& function,
                         std::span<const StagedArgument> arguments, Where where, Members::Index by) {
-  if (state_ != WindowState::recording) return;  // as `add`: keep nothing
-  const HostCall call{static_cast<std::uint32_t>(functions_.size())};
-  functions_.push_back(function);
-  add(call, arguments, where, by);
+  stage_function<HostCall>(host_functions_, function, arguments, where, by);
+}
+
+void Window::stage_native(const std::shared_ptr<const NativeFunction>& function,
+                          std::span<const StagedArgument> arguments, Where where,
+                          Members::Index by) {
+  stage_function<NativeFunctionCall>(native_functions_, function, arguments, where, by);
 }
 
 void Window::reuse(const BufferBinding& bytes) {
@@ -280,7 +294,9 @@ std::string Window::called(const Staged& staged) const {
   } else if (std::holds_alternative<CopyCall>(staged.node.call)) {
     name = "copy";
   } else if (const auto* host = std::get_if<HostCall>(&staged.node.call)) {
-    name = functions_[host->function]->signature.name;
+    name = host_functions_[host->function]->signature.name;
+  } else if (const auto* native = std::get_if<NativeFunctionCall>(&staged.node.call)) {
+    name = native_functions_[native->function]->signature.name;
   }
   return quote(name) + " on stream " +
          std::to_string(members_.at(staged.stamp.member).stream.number) + text(staged.node.where);
@@ -472,7 +488,8 @@ void Window::let_go() noexcept {
   // anything as it goes, also with this window's streams.
   const auto pinned = std::exchange(pinned_, {});
   const auto kernels = std::exchange(kernels_, {});
-  const auto functions = std::exchange(functions_, {});
+  const auto host_functions = std::exchange(host_functions_, {});
+  const auto native_functions = std::exchange(native_functions_, {});
   overlay_.forget();
   if (list_ != nullptr) list_->settled();
 }
@@ -570,7 +587,8 @@ Result<SealedWindow> Window::build(const SealOptions& options, Where where) {
   for (const Staged& each : nodes_) parts.nodes.push_back(each.node);
   parts.arguments = arguments_;
   parts.parameter_bytes = parameter_bytes_;
-  parts.host_functions = functions_;
+  parts.host_functions = host_functions_;
+  parts.native_functions = native_functions_;
   EffectOrder order(members_);
   for (std::uint32_t at = 0; at < parts.nodes.size(); ++at) {
     const Effects& effects = effects_of(parts, parts.nodes[at]);

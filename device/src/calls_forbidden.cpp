@@ -19,6 +19,9 @@ std::string inside(const ForbiddenPlace& place) {
     case ForbiddenPlace::Kind::replay:
       return "a node of " + work() +
              ", a replay. (Call it where the replay was issued, before or after it.)";
+    case ForbiddenPlace::Kind::native:
+      return work() +
+             ", native work. (Call it where that work was issued, before or after it.)";
     case ForbiddenPlace::Kind::on_failure:
     case ForbiddenPlace::Kind::on_unread: break;
   }

@@ -111,6 +111,14 @@ Result<std::shared_ptr<const Allocation>> DeviceCore::allocate(
   });
 }
 
+Result<std::shared_ptr<MemoryBlock>> DeviceCore::allocate_block(
+    const std::shared_ptr<DeviceCore>& self, std::uint64_t bytes, std::uint32_t alignment) {
+  const Result<DeviceMemory> memory = backend_->allocate(bytes, alignment);
+  if (!memory.ok()) return memory.error();
+  return std::shared_ptr<MemoryBlock>(new MemoryBlock(backend_, *memory, SharedBytes{}),
+                                      FreeMemory{self});
+}
+
 Result<std::shared_ptr<const Allocation>> DeviceCore::adopt(const std::shared_ptr<DeviceCore>& self,
                                                             Region region, std::uint64_t address,
                                                             std::shared_ptr<const void> owner) {

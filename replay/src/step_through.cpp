@@ -64,6 +64,14 @@ class NodeIssuer {
     return stream_.host_packed(function, block, staged(node), where_).into_result();
   }
 
+  Result<void> issue(const Node& node, const NativeFunctionCall& call) {
+    const auto& function = graph_.shared_function(call);
+    const std::vector<std::byte> block(function->signature.block_bytes);
+    std::vector<StagedArgument> views = staged(node);
+    if (function->workspace_bytes != 0) views.pop_back();  // it gets one of its own
+    return stream_.native_packed(function, block, views, where_).into_result();
+  }
+
   InstanceBody& body_;
   const SealedGraph& graph_;
   Stream& stream_;

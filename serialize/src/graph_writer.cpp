@@ -266,7 +266,8 @@ class GraphWriter {
     stored.set_block(block.data(), block.size());
     counts_.parameter_bytes += block.size();
   }
-  static void set(v1::Node&, const HostCall&) {}  // never portable
+  static void set(v1::Node&, const HostCall&) {}            // never portable
+  static void set(v1::Node&, const NativeFunctionCall&) {}  // not portable yet
   static void set(v1::Node& record, const CopyCall&) { record.mutable_copy(); }
   static void set(v1::Node& record, const FillCall& call) {
     record.mutable_fill()->set_pattern(call.pattern);

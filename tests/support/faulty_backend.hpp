@@ -109,6 +109,10 @@ class FaultyBackend final : public Backend {
     REFRAIN_TRY(let("issue"));
     return beneath_->issue(stream, node, ticket);
   }
+  Result<void> prove(BackendStream& stream, const BoundNative& native) override {
+    REFRAIN_TRY(let("prove"));
+    return beneath_->prove(stream, native);
+  }
   Result<void> write(BackendStream& stream, std::uint64_t destination,
                      std::span<const std::byte> bytes) override {
     REFRAIN_TRY(let("write"));

@@ -293,6 +293,14 @@ class CudaBackend final : public Backend {
     }),
                            "cuMemsetD32Async");
   }
+  static Result<void> issue_one(CudaStream&, const BoundNative& native, Ticket) {
+    return no_native_yet(native);
+  }
+  static Result<void> no_native_yet(const BoundNative& native) {
+    return Error(ErrorKind::device_refused, "The CUDA device takes no native work yet, and " +
+                                                quote(native.function->signature.name) +
+                                                " is that.");
+  }
   Result<void> issue_one(CudaStream& stream, const BoundHost& host, Ticket ticket) {
     context_->sweep();
     auto staged = StagedCall::make(context_, host);

@@ -149,6 +149,10 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const FillCall& call) {
   return {};
 }
 
+Result<void> CudaExecutable::lay_out(std::size_t, const NativeFunctionCall&) {
+  return Error(ErrorKind::device_refused, "The CUDA device takes no native work yet.");
+}
+
 Result<void> CudaExecutable::lay_out(std::size_t at, const HostCall& call) {
   const std::span<const Argument> arguments = graph_.arguments(graph_.nodes()[at]);
   std::vector<DeviceMemory> views;

@@ -130,6 +130,7 @@ class CudaExecutable final : public Executable {
   Result<void> lay_out(std::size_t at, const CopyCall& call);
   Result<void> lay_out(std::size_t at, const FillCall& call);
   Result<void> lay_out(std::size_t at, const HostCall& call);
+  Result<void> lay_out(std::size_t at, const NativeFunctionCall& call);
   Piece& piece(std::size_t node);
   void patch(const Argument& argument, std::uint64_t* address);
 

@@ -24,6 +24,9 @@ struct QueuedNode {
     } else if (auto* const host = std::get_if<BoundHost>(&node)) {
       views.assign(host->views.begin(), host->views.end());
       host->views = views;
+    } else if (auto* const native = std::get_if<BoundNative>(&node)) {
+      views.assign(native->views.begin(), native->views.end());
+      native->views = views;
     }
   }
   QueuedNode(const QueuedNode&) = delete;
@@ -120,6 +123,9 @@ class HostBackend final : public Backend {
     const auto queued = std::make_shared<QueuedNode>(node);
     worker(stream).push(ticket, [queued] { return run_node(queued->node); });
     return {};
+  }
+  Result<void> prove(BackendStream&, const BoundNative&) override {
+    return {};  // a replay calls the body, so calling it here would run the work
   }
   Result<void> write(BackendStream&, std::uint64_t destination,
                      std::span<const std::byte> bytes) override {

@@ -30,6 +30,8 @@ Result<void> run_one(const BoundHost& host) {
   return host.function->body(std::span<const std::span<std::byte>>(views.data(), views.size()));
 }
 
+Result<void> run_one(const BoundNative& native) { return native.call(nullptr); }
+
 Result<void> run_one(const BoundFill& fill) {
   std::byte* const to = pointer(fill.destination);
   if (fill.width == 1) {
@@ -56,23 +58,33 @@ HostExecutable::HostExecutable(const SealedGraph& graph,
   // the strictest alignment that a parameter has.
   std::size_t block_bytes = 0;
   std::size_t views = 0;
-  std::size_t host_views = 0;
+  std::size_t function_views = 0;
   for (const Node& node : graph_.nodes()) {
     if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
       block_bytes += std::size_t{call->block.count + 15U} / 16U * 16U;
       views += node.arguments.count;
-    } else if (std::holds_alternative<HostCall>(node.call)) {
-      host_views += node.arguments.count;
+    } else if (std::holds_alternative<HostCall>(node.call) ||
+               std::holds_alternative<NativeFunctionCall>(node.call)) {
+      function_views += node.arguments.count;
     }
   }
   blocks_.resize(block_bytes);
   view_bytes_.resize(views);
-  host_views_.resize(host_views);
+  function_views_.resize(function_views);
   nodes_.reserve(graph_.nodes().size());
 
   std::byte* block = blocks_.data();
   std::uint64_t* sizes = view_bytes_.data();
-  DeviceMemory* view = host_views_.data();
+  DeviceMemory* view = function_views_.data();
+  const auto lay_out_views = [&](std::span<const Argument> arguments) {
+    const std::span<const DeviceMemory> views_of_node(view, arguments.size());
+    for (const Argument& argument : arguments) {
+      view->bytes = argument.range.size();
+      patches_[argument.region].push_back({&view->address, nullptr, argument.range.begin});
+      ++view;
+    }
+    return views_of_node;
+  };
   for (const Node& node : graph_.nodes()) {
     const std::span<const Argument> arguments = graph_.arguments(node);
     if (const auto* const call = std::get_if<KernelCall>(&node.call)) {
@@ -90,11 +102,15 @@ HostExecutable::HostExecutable(const SealedGraph& graph,
       block += (recorded.size() + 15U) / 16U * 16U;
       sizes += arguments.size();
     } else if (const auto* const host = std::get_if<HostCall>(&node.call)) {
-      nodes_.emplace_back(BoundHost{&graph_.function(*host), {view, arguments.size()}});
-      for (const Argument& argument : arguments) {
-        view->bytes = argument.range.size();
-        patches_[argument.region].push_back({&view->address, nullptr, argument.range.begin});
-        ++view;
+      nodes_.emplace_back(BoundHost{&graph_.function(*host), lay_out_views(arguments)});
+    } else if (const auto* const native = std::get_if<NativeFunctionCall>(&node.call)) {
+      const NativeFunction& function = graph_.function(*native);
+      const bool has_workspace = function.workspace_bytes != 0;  // its last argument
+      auto& bound = std::get<BoundNative>(nodes_.emplace_back(BoundNative{&function, {}, {}}));
+      bound.views = lay_out_views(arguments.first(arguments.size() - (has_workspace ? 1 : 0)));
+      if (has_workspace) {
+        bound.workspace.bytes = function.workspace_bytes;
+        patches_[arguments.back().region].push_back({&bound.workspace.address, nullptr, 0});
       }
     } else if (std::holds_alternative<CopyCall>(node.call)) {
       auto& copy =

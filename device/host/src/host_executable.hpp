@@ -26,7 +26,7 @@ class HostExecutable final : public Executable {
  private:
   /// A place that holds an address inside a region.
   struct Patch {
-    std::uint64_t* address = nullptr;  // of a copy, a fill or a view of host work
+    std::uint64_t* address = nullptr;  // of a copy, a fill, or a view or workspace of a function
     std::byte* place = nullptr;        // in a parameter block
     std::uint64_t offset = 0;
   };
@@ -36,7 +36,7 @@ class HostExecutable final : public Executable {
   std::vector<std::shared_ptr<const KernelCode>> code_;
   std::vector<std::byte> blocks_;
   std::vector<std::uint64_t> view_bytes_;
-  std::vector<DeviceMemory> host_views_;
+  std::vector<DeviceMemory> function_views_;  // of host and native work
   std::vector<BoundNode> nodes_;
   std::vector<std::vector<Patch>> patches_;  // one list a region
 };

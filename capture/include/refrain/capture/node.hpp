@@ -1,4 +1,4 @@
-// A node: one launch, copy, fill or host call. The same node is issued at once, staged in a window,
+// A node: one launch, copy, fill, host call or native call. The same node is issued at once, staged in a window,
 // kept in a sealed graph and read from a file; what differs is what its arguments point into, a
 // buffer or a region.
 #pragma once
@@ -51,7 +51,15 @@ struct HostCall {
   friend bool operator==(const HostCall&, const HostCall&) = default;
 };
 
-using Call = std::variant<KernelCall, CopyCall, FillCall, HostCall>;
+/// Calls a function of the program's own that gives the device work. Its views come first; the last
+/// argument is its workspace (out), where it has one.
+struct NativeFunctionCall {
+  std::uint32_t function = 0;  ///< Index among the graph's native functions.
+
+  friend bool operator==(const NativeFunctionCall&, const NativeFunctionCall&) = default;
+};
+
+using Call = std::variant<KernelCall, CopyCall, FillCall, HostCall, NativeFunctionCall>;
 
 /// Bytes that a node touches. For a kernel also where its address goes in the parameter block: a
 /// relocation, known because the launch declared it.

@@ -16,6 +16,7 @@
 
 #include "refrain/base/result.hpp"
 #include "refrain/capture/host_function.hpp"
+#include "refrain/capture/native_function.hpp"
 #include "refrain/capture/kernel_signature.hpp"
 #include "refrain/capture/node.hpp"
 #include "refrain/capture/region.hpp"
@@ -34,6 +35,7 @@ struct GraphParts {
   std::vector<Argument> arguments;
   std::vector<std::byte> parameter_bytes;
   std::vector<std::shared_ptr<const HostFunction>> host_functions{};
+  std::vector<std::shared_ptr<const NativeFunction>> native_functions{};
   /// The order of the streams, as far as bytes and resources do not tell it: between nodes one of
   /// which is opaque. Ascending by `after`.
   std::vector<NodeOrder> stream_order{};
@@ -51,8 +53,8 @@ class SealedGraph {
   /// that `stream_order` says. Refuses, naming the node or region: an index, range or slice out of
   /// bounds; a region without bytes or with a name twice; a start of the wrong size; a constant
   /// without bytes or written; a block or a set of arguments that is not its kernel's; a copy
-  /// between sizes or onto itself; a pattern that does not fit; a host function without a body; an
-  /// order of nodes that effects do not ask for; scratch that is read before it is written.
+  /// between sizes or onto itself; a pattern that does not fit; a host or native function without a
+  /// body; a workspace that is not the size asked for; an order of nodes that effects do not ask for; scratch that is read before it is written.
   /// Deriving the order can take steps, and memory with them, that grow with the square of the
   /// nodes; past `most_steps` it is given up (`file_limit`), which is for parts that nobody trusts.
   static Result<SealedGraph> make(GraphParts parts, std::uint64_t most_steps = 0xFFFFFFFFU);
@@ -85,6 +87,13 @@ class SealedGraph {
       const HostCall& call) const noexcept {
     return body_->parts.host_functions[call.function];
   }
+  [[nodiscard]] const std::shared_ptr<const NativeFunction>& shared_function(
+      const NativeFunctionCall& call) const noexcept {
+    return body_->parts.native_functions[call.function];
+  }
+  [[nodiscard]] const NativeFunction& function(const NativeFunctionCall& call) const noexcept {
+    return *body_->parts.native_functions[call.function];
+  }
   /// The parameter block of a kernel node, addresses zero.
   [[nodiscard]] std::span<const std::byte> block(const KernelCall& call) const noexcept {
     return std::span(body_->parts.parameter_bytes).subspan(call.block.first, call.block.count);
@@ -106,11 +115,11 @@ class SealedGraph {
   /// The region of that name.
   [[nodiscard]] std::optional<std::uint32_t> region(std::string_view name) const noexcept;
 
-  /// What a node is called: its kernel's or host function's name, "copy" or "fill".
+  /// What a node is called: the name of its kernel or function, "copy" or "fill".
   [[nodiscard]] std::string_view node_name(const Node& node) const noexcept;
 
   /// Why this graph cannot be saved: one sentence a region that nobody said the role of, and one a
-  /// node that is host work. Empty when it can.
+  /// node that is host or native work. Empty when it can.
   [[nodiscard]] std::vector<std::string> not_portable() const;
 
  private:

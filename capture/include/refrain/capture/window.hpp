@@ -174,6 +174,10 @@ class Window {
   void stage_host(const std::shared_ptr<const HostFunction>& function,
                   std::span<const StagedArgument> arguments, Where where,
                   Members::Index by = Members::kOrigin);
+  /// The same; the last argument is the workspace, where the function asks for one.
+  void stage_native(const std::shared_ptr<const NativeFunction>& function,
+                    std::span<const StagedArgument> arguments, Where where,
+                    Members::Index by = Members::kOrigin);
   /// The scope that is open leaves `bytes` as they are, on purpose (C16): they become something
   /// that the graph needs from outside. Outside every scope it says nothing.
   void reuse(const BufferBinding& bytes);
@@ -246,6 +250,10 @@ class Window {
   void fail(const OpenScope& scope, const Error& wording, Doom how) noexcept;
   void doom(Doom doom, const OpenScope* around) noexcept;
   void add(Call call, std::span<const StagedArgument> arguments, Where where, Members::Index by);
+  template <class FunctionCall, class Function>
+  void stage_function(std::vector<std::shared_ptr<const Function>>& functions,
+                      const std::shared_ptr<const Function>& function,
+                      std::span<const StagedArgument> arguments, Where where, Members::Index by);
   /// Tells in `hole` where not.
   [[nodiscard]] bool staged_exactly(const OpenScope& scope, Doom& hole) const noexcept;
   [[nodiscard]] std::string skipped_because() const;
@@ -300,7 +308,8 @@ class Window {
   std::vector<BufferId> buffers_;
   std::vector<PinnedBuffer> pinned_;
   std::vector<std::shared_ptr<const KernelSignature>> kernels_;
-  std::vector<std::shared_ptr<const HostFunction>> functions_;
+  std::vector<std::shared_ptr<const HostFunction>> host_functions_;
+  std::vector<std::shared_ptr<const NativeFunction>> native_functions_;
   std::vector<Staged> nodes_;
   std::vector<Argument> arguments_;
   std::vector<std::byte> parameter_bytes_;

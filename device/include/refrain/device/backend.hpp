@@ -14,15 +14,10 @@
 #include <variant>
 
 #include "refrain/base/result.hpp"
+#include "refrain/capture/device_memory.hpp"
 #include "refrain/capture/sealed_graph.hpp"
 
 namespace refrain {
-
-/// Memory as the device names it: a pointer on the host, a CUdeviceptr on CUDA.
-struct DeviceMemory {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-};
 
 /// A kernel's code, loaded. Safe to share.
 class KernelCode {
@@ -129,7 +124,18 @@ struct BoundHost {
   const HostFunction* function = nullptr;
   std::span<const DeviceMemory> views;
 };
-using BoundNode = std::variant<BoundKernel, BoundCopy, BoundFill, BoundHost>;
+struct BoundNative {
+  const NativeFunction* function = nullptr;
+  std::span<const DeviceMemory> views;
+  DeviceMemory workspace;  ///< Of the size that the function asks for; nothing where that is 0.
+
+  /// Calls the body, which gives its work to `stream`.
+  Result<void> call(void* stream) const {
+    return function->body(
+        {stream, {reinterpret_cast<std::byte*>(workspace.address), workspace.bytes}}, views);
+  }
+};
+using BoundNode = std::variant<BoundKernel, BoundCopy, BoundFill, BoundHost, BoundNative>;
 
 /// How a stream runs its work.
 enum class StreamKind : std::uint8_t {
@@ -189,6 +195,10 @@ class Backend {
   /// On an inline stream runs the node: a kernel's error is the answer, and what a kernel throws
   /// goes through. On another it is handed over, and `Completion` hears of the rest.
   virtual Result<void> issue(BackendStream& stream, const BoundNode& node, Ticket ticket) = 0;
+  /// Native work is about to be recorded: shows, in this call, that its body makes work which can
+  /// be a node, and runs none of it. A device on which a replay calls the body itself has nothing
+  /// to show. What the body throws goes through.
+  virtual Result<void> prove(BackendStream& stream, const BoundNative& native) = 0;
   /// Host bytes to the device; `bytes` may be reused once the call is back.
   virtual Result<void> write(BackendStream& stream, std::uint64_t destination,
                              std::span<const std::byte> bytes) = 0;

@@ -8,11 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "refrain/capture/host_function.hpp"
-#include "refrain/device/kernel.hpp"
+#include "refrain/device/function_views.hpp"
 
 namespace refrain {
 
@@ -31,55 +30,8 @@ struct HostWork {
 
 namespace detail {
 
-/// What a body gets for one view.
-template <class P>
-struct HostView {
-  static_assert(
-      ParameterOf<P>::kIsView,
-      "Host work takes In<T>, Out<T> and InOut<T>; its body captures what else it needs.");
-};
 template <class T>
-struct HostView<In<T>> {
-  using Type = std::span<const T>;
-};
-template <class T>
-struct HostView<Out<T>> {
-  using Type = std::span<T>;
-};
-template <class T>
-struct HostView<InOut<T>> {
-  using Type = std::span<T>;
-};
-
-template <class... P>
-struct HostCaller {
-  template <class Body>
-  static Result<void> call(const Body& body, std::span<const std::span<std::byte>> views) {
-    return spread(body, views, std::index_sequence_for<P...>{});
-  }
-
- private:
-  template <class View>
-  static View typed(std::span<std::byte> bytes) {
-    using Element = typename View::element_type;
-    return View(reinterpret_cast<Element*>(bytes.data()), bytes.size() / sizeof(Element));
-  }
-  template <class Body, std::size_t... At>
-  static Result<void> spread(const Body& body,
-                             [[maybe_unused]] std::span<const std::span<std::byte>> views,
-                             std::index_sequence<At...>) {
-    static_assert(std::is_invocable_v<const Body&, typename HostView<P>::Type...>,
-                  "The body takes std::span<const T> for In<T> and std::span<T> for Out<T> and "
-                  "InOut<T>, and can be called while it is const.");
-    if constexpr (std::is_void_v<
-                      std::invoke_result_t<const Body&, typename HostView<P>::Type...>>) {
-      body(typed<typename HostView<P>::Type>(views[At])...);
-      return {};
-    } else {
-      return body(typed<typename HostView<P>::Type>(views[At])...);
-    }
-  }
-};
+using HostSpan = std::span<T>;  // clang takes std::span for no template of one parameter
 
 }  // namespace detail
 
@@ -91,7 +43,7 @@ std::shared_ptr<const HostFunction> host_function(const HostWork& work, Body&& b
   function->signature.effects = work.effects;
   function->body = [body = std::forward<Body>(body)](
                        std::span<const std::span<std::byte>> views) -> Result<void> {
-    return detail::HostCaller<P...>::call(body, views);
+    return detail::FunctionCaller<detail::HostSpan, P...>::call(body, views);
   };
   return function;
 }

@@ -1,5 +1,5 @@
 // A stream: where work is issued. It is what scopes open on (WriteScoped); launch, copy, fill,
-// write and host are written once, here: each validates its arguments, opens a scope, and in the
+// write, host and native are written once, here: each validates its arguments, opens a scope, and in the
 // body either stages a node in the window or hands it to the backend.
 //
 // Outcomes of work may be dropped: what it failed to write carries the failure, and a read of that
@@ -27,6 +27,7 @@
 #include "refrain/device/event.hpp"
 #include "refrain/device/host_work.hpp"
 #include "refrain/device/kernel.hpp"
+#include "refrain/device/native_work.hpp"
 #include "refrain/device/recording.hpp"
 #include "refrain/device/remarks.hpp"
 #include "refrain/device/stream_core.hpp"
@@ -189,16 +190,31 @@ class Stream {
       const HostWork& work, Body&& body,
       const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... views) {
     const PackedArguments<P...> packed(views...);
-    std::shared_ptr<const HostFunction> function;
-    try {
-      function = host_function<P...>(work, std::forward<Body>(body));
-    } catch (...) {
-      // Without an owner there is no node, and a window must not seal without it.
-      fail_launch(work.name, grid(1, work.where), Error::thrown(std::current_exception()),
-                  packed.views());
-      throw;
-    }
+    const auto function = owning(work, packed.views(), [&] {
+      return host_function<P...>(work, std::forward<Body>(body));
+    });
     return host_packed(function, packed.block(), packed.views(), work.where);
+  }
+
+  /// Gives the device work that refrain does not launch itself, by a call into another library or a
+  /// launch of the program's own: calls `body` with a `NativeCall` and, as `P...` say (`In<T>`,
+  /// `Out<T>`, `InOut<T>`), a `DeviceSpan<const T>` or `DeviceSpan<T>` for each view. It uses the
+  /// stream and the addresses of that call and nothing that it kept from an earlier one, makes the
+  /// same work each time, and answers nothing or a `Result<void>`; it may throw. Its work skips and
+  /// fails as a launch does. Outside windows it is called once; in a window it is owned and
+  /// recorded, may be called there to prove that its work can be a node, and is called again where
+  /// replays need it; its graph cannot be saved. It must not call the refrain device: the call is
+  /// refused, and the native work fails (E6). `{"gemm", bytes}` asks for a workspace, which every
+  /// node of every instance has to itself. Its effects are opaque unless `work` says less.
+  template <class... P, class Body>
+  ScopedOutcome<void> native(
+      const NativeWork& work, Body&& body,
+      const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... views) {
+    const PackedArguments<P...> packed(views...);
+    const auto function = owning(work, packed.views(), [&] {
+      return native_function<P...>(work, std::forward<Body>(body));
+    });
+    return native_packed(function, packed.block(), packed.views(), work.where);
   }
 
   /// Work of several parts as one: runs `body(stream)`, which answers a `Result`, in a scope that
@@ -294,6 +310,9 @@ class Stream {
   ScopedOutcome<void> host_packed(const std::shared_ptr<const HostFunction>& function,
                                   std::span<const std::byte> block,
                                   std::span<const StagedArgument> views, Where where);
+  ScopedOutcome<void> native_packed(const std::shared_ptr<const NativeFunction>& function,
+                                    std::span<const std::byte> block,
+                                    std::span<const StagedArgument> views, Where where);
   ScopedOutcome<void> copy_bytes(const BufferBinding& destination, const BufferBinding& source,
                                  Where where);
   ScopedOutcome<void> fill_bytes(const BufferBinding& destination, std::uint32_t pattern,
@@ -352,6 +371,18 @@ class Stream {
   [[nodiscard]] Result<void> look(const char* call) const;
   Result<void> in_order(KernelId kernel, std::span<const BufferBinding> reads,
                         std::span<const BufferBinding> writes, Where where);
+  /// The function that `make` makes an owner of. When that throws there is no node, and a window
+  /// must not seal without it.
+  template <class Work, class Make>
+  auto owning(const Work& work, std::span<const StagedArgument> views, Make&& make)
+      -> decltype(make()) {
+    try {
+      return make();
+    } catch (...) {
+      fail_launch(work.name, grid(1, work.where), Error::thrown(std::current_exception()), views);
+      throw;
+    }
+  }
   /// Issues work as `issue` does. When that throws before there is a scope, `fail` issues it as
   /// work that fails with the exception (E4), so that no window seals without it.
   template <class Issue, class Fail>
@@ -367,6 +398,26 @@ class Stream {
   ScopedOutcome<void> host_now(const std::shared_ptr<const HostFunction>& function,
                                std::span<const std::byte> block,
                                std::span<const StagedArgument> views, Where where);
+  ScopedOutcome<void> native_now(const std::shared_ptr<const NativeFunction>& function,
+                                 std::span<const std::byte> block,
+                                 std::span<const StagedArgument> views, Where where);
+  struct FunctionWork;
+  /// Host or native work whose arguments have been looked at; `workspace`, if any, is that of the
+  /// node which `record(window, work)` stages. Outside a window `run(work)` issues it.
+  template <class Record, class Run>
+  ScopedOutcome<void> call_function(const KernelSignature& signature,
+                                    const std::shared_ptr<const Allocation>& workspace,
+                                    CheckedArguments& checked,
+                                    std::span<const StagedArgument> views, Where where,
+                                    Record&& record, Run&& run);
+  /// The workspace of a node that is about to be recorded; null where none is.
+  Result<std::shared_ptr<const Allocation>> workspace_to_record(const NativeFunction& function);
+  Result<void> run_native(const std::shared_ptr<const NativeFunction>& function,
+                          const FunctionWork& work);
+  /// Makes a call of the backend that may call the body of native work, which must not
+  /// call the device (E6).
+  template <class Call>
+  Result<void> calling_body(const OpenScope& scope, Call&& call);
   ScopedOutcome<void> copy_now(const BufferBinding& destination, const BufferBinding& source,
                                Where where);
   ScopedOutcome<void> fill_now(const BufferBinding& destination, std::uint32_t pattern,
@@ -406,7 +457,8 @@ class Stream {
   void put_back(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   void put_back_now(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   Result<void> may_use_first(const std::string& what, Where where);
-  /// Before the scope of a kernel, copy, fill, write or host work: tells the window, which compares
+  /// Before the scope of a kernel, copy, fill, write, host or native work: tells the window, which
+  /// compares
   /// what it records with its warm-up (C15). Only kernels have a `version`.
   void about_to_run(KernelId kernel, std::uint32_t version, std::span<const BufferBinding> reads,
                     std::span<const BufferBinding> writes, Where where);
