@@ -54,7 +54,7 @@ class Checker {
 
  private:
   template <class Function>
-  Result<void> check_functions(std::span<const std::shared_ptr<const Function>> functions,
+  Result<void> check_functions(const std::vector<std::shared_ptr<const Function>>& functions,
                                const char* kind) {
     for (const auto& function : functions) {
       if (function == nullptr || !function->body) {

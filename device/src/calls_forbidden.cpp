@@ -20,8 +20,10 @@ std::string inside(const ForbiddenPlace& place) {
       return "a node of " + work() +
              ", a replay. (Call it where the replay was issued, before or after it.)";
     case ForbiddenPlace::Kind::native:
-      return work() +
-             ", native work. (Call it where that work was issued, before or after it.)";
+      return work() + ", native work. (Call it where that work was issued, before or after it.)";
+    case ForbiddenPlace::Kind::preparing:
+      return quote(kernel_name(place.kernel)) +
+             ", whose native work is being made ready. (Call it before or after that.)";
     case ForbiddenPlace::Kind::on_failure:
     case ForbiddenPlace::Kind::on_unread: break;
   }

@@ -60,7 +60,8 @@ ScopedOutcome<void> Stream::call_function(const KernelSignature& signature,
     for (std::size_t at = 0; at < views.size(); ++at) {
       bound.push_back({checked.addresses[at], views[at].binding.range.size()});
     }
-    FunctionWork work{{arguments.data(), arguments.size()}, {bound.data(), bound.size()}, {}, shown};
+    FunctionWork work{
+        {arguments.data(), arguments.size()}, {bound.data(), bound.size()}, {}, shown};
     Window* const window = capturing();
     if (window == nullptr) return run(work);
     for (const Allocation* const allocation : checked.allocations) pin(*window, *allocation);
@@ -133,9 +134,8 @@ ScopedOutcome<void> Stream::native_now(const std::shared_ptr<const NativeFunctio
       [&](Window& window, const FunctionWork& work) -> Result<void> {
         if (window.state() != WindowState::recording) return {};  // it will not seal
         const BoundNative native{function.get(), work.views, work.workspace};
-        REFRAIN_TRY(calling_body(work.scope, [&] {
-          return core_->device->backend().prove(*core_->backend, native);
-        }));
+        REFRAIN_TRY(calling_body(
+            work.scope, [&] { return core_->device->backend().prove(*core_->backend, native); }));
         window.stage_native(function, work.arguments, where, core_->member);
         return {};
       },

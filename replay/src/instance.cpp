@@ -64,7 +64,9 @@ Result<void> InstanceBody::place(std::uint32_t region, RegionMemory there) {
   needs.reset();
   if (executable) {
     memory[region].placed = false;  // a refusal may have changed some of the nodes
-    Result<void> bound = plan->device->backend().rebind(*executable, region, there.address());
+    Result<void> bound = with_bodies(*plan, [&] {
+      return plan->device->backend().rebind(*executable, region, there.address());
+    });
     if (!bound.ok()) {
       plan->device->refused_by_device(bound.error());  // C17
       return bound;

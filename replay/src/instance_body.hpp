@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "refrain/device/calls_forbidden.hpp"
 #include "refrain/device/device.hpp"
 #include "refrain/device/recording.hpp"
 
@@ -33,6 +34,16 @@ struct PlanBody {
   std::vector<std::shared_ptr<const KernelCode>> code;       // one a kernel
   std::vector<std::shared_ptr<const Allocation>> constants;  // one a region, or null
 };
+
+/// Calls the backend as `call()`, which may call the bodies of the graph's native work (E6).
+template <class Call>
+auto with_bodies(const PlanBody& plan, Call&& call) -> decltype(call()) {
+  const CallsForbidden forbidden(*plan.device,
+                                 {ForbiddenPlace::Kind::preparing, plan.name, {}, {}});
+  auto done = call();
+  if (done.ok() && forbidden.refused()) return *forbidden.refused();
+  return done;
+}
 
 /// Finds the kernels of `graph` on `device`, without memory for its constants.
 Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph graph);

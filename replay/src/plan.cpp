@@ -26,7 +26,8 @@ Result<std::shared_ptr<PlanBody>> find_kernels(const Device& device, SealedGraph
 
 Result<std::shared_ptr<Executable>> make_executable(const PlanBody& plan,
                                                     std::span<const std::uint64_t> addresses) {
-  auto made = plan.device->backend().prepare(plan.graph, plan.code, addresses);
+  auto made = with_bodies(
+      plan, [&] { return plan.device->backend().prepare(plan.graph, plan.code, addresses); });
   if (!made.ok()) {
     plan.device->refused_by_device(made.error());  // C17
     return std::move(made).error();

@@ -76,6 +76,9 @@ class WatchedBackend final : public Backend {
   Result<void> issue(BackendStream& stream, const BoundNode& node, Ticket ticket) override {
     return beneath_->issue(real(stream), node, ticket);
   }
+  Result<void> prove(BackendStream& stream, const BoundNative& native) override {
+    return beneath_->prove(real(stream), native);
+  }
   Result<void> write(BackendStream& stream, std::uint64_t destination,
                      std::span<const std::byte> bytes) override {
     return beneath_->write(real(stream), destination, bytes);

@@ -12,6 +12,7 @@
 #include "kernel_images.hpp"
 #include "launch_attributes.hpp"
 #include "make_backend.hpp"
+#include "native_capture.hpp"
 #include "transfers.hpp"
 
 namespace refrain::cuda {
@@ -40,10 +41,11 @@ struct EagerCall {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(std::shared_ptr<Context> context, std::unique_ptr<Transfers> transfers,
-              std::shared_ptr<KernelImages> images, MemoryKind memory) noexcept
+              std::shared_ptr<KernelImages> images, MemoryKind memory, bool checks)
       : context_(std::move(context)),
         transfers_(std::move(transfers)),
         images_(std::move(images)),
+        captures_(std::make_shared<NativeCaptures>(context_, checks)),
         memory_(memory) {}
 
   [[nodiscard]] std::string_view name() const noexcept override { return "cuda"; }
@@ -133,6 +135,10 @@ class CudaBackend final : public Backend {
     if (issued.ok()) cuda(stream).given(ticket);
     return context_->told(issued);
   }
+  Result<void> prove(BackendStream&, const BoundNative& native) override {
+    const auto captured = captures_->capture(native);
+    return context_->told(captured.ok() ? Result<void>() : captured.error());
+  }
   Result<void> write(BackendStream&, std::uint64_t destination,
                      std::span<const std::byte> bytes) override {
     return upload(destination, bytes);  // its users have ended, and those to come wait for the call
@@ -149,7 +155,7 @@ class CudaBackend final : public Backend {
       std::span<const std::uint64_t> addresses) override {
     REFRAIN_TRY(context_->alive());
     auto made = context_->told(
-        CudaExecutable::make(context_, transfers_->stream(), graph, code, addresses));
+        CudaExecutable::make(context_, captures_, transfers_->stream(), graph, code, addresses));
     if (!made.ok()) return std::move(made).error();
     return std::unique_ptr<Executable>(*std::move(made));
   }
@@ -293,13 +299,24 @@ class CudaBackend final : public Backend {
     }),
                            "cuMemsetD32Async");
   }
-  static Result<void> issue_one(CudaStream&, const BoundNative& native, Ticket) {
-    return no_native_yet(native);
-  }
-  static Result<void> no_native_yet(const BoundNative& native) {
-    return Error(ErrorKind::device_refused, "The CUDA device takes no native work yet, and " +
-                                                quote(native.function->signature.name) +
-                                                " is that.");
+  Result<void> issue_one(CudaStream& stream, const BoundNative& native, Ticket) {
+    Result<void> called = [&]() -> Result<void> {
+      const Current here(*context_);
+      REFRAIN_TRY(context_->check(here.code(), "cuCtxPushCurrent"));
+      try {
+        REFRAIN_TRY(native.call(stream.handle()));
+      } catch (...) {
+        static_cast<void>(not_left_capturing(*context_, stream.handle(), native));
+        stream.drain();
+        throw;
+      }
+      return {};
+    }();
+    const Result<void> left = not_left_capturing(*context_, stream.handle(), native);
+    if (called.ok()) called = left;
+    // It may have given some of its work, which must not outlive this call.
+    if (!called.ok()) stream.drain();
+    return called;
   }
   Result<void> issue_one(CudaStream& stream, const BoundHost& host, Ticket ticket) {
     context_->sweep();
@@ -337,16 +354,18 @@ class CudaBackend final : public Backend {
   std::shared_ptr<Context> context_;
   std::unique_ptr<Transfers> transfers_;
   std::shared_ptr<KernelImages> images_;
+  std::shared_ptr<NativeCaptures> captures_;
   MemoryKind memory_;
 };
 
 }  // namespace
 
-Result<Parts> make_parts(std::shared_ptr<Context> context, MemoryKind memory) {
+Result<Parts> make_parts(std::shared_ptr<Context> context, MemoryKind memory, bool checks) {
   auto transfers = Transfers::create(context);
   if (!transfers.ok()) return std::move(transfers).error();
   auto images = std::make_shared<KernelImages>(context);
-  auto backend = std::make_shared<CudaBackend>(context, *std::move(transfers), images, memory);
+  auto backend =
+      std::make_shared<CudaBackend>(context, *std::move(transfers), images, memory, checks);
   return Parts{std::move(context), std::move(images), std::move(backend)};
 }
 

@@ -31,12 +31,12 @@ Context::~Context() {
   if (retained_ && !lost()) api().cuDevicePrimaryCtxRelease_v2(device_);
 }
 
-Result<CUstream> Context::create_stream() {
+Result<CUstream> Context::create_stream(unsigned flags) {
   const Entered here(*this);
   REFRAIN_TRY(here.check(*this));
   CUstream stream = nullptr;
-  REFRAIN_TRY(check(api().cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
-                    "cuStreamCreateWithPriority"));
+  REFRAIN_TRY(
+      check(api().cuStreamCreateWithPriority(&stream, flags, 0), "cuStreamCreateWithPriority"));
   return stream;
 }
 

@@ -35,8 +35,9 @@ class Context {
   [[nodiscard]] const DriverApi& api() const noexcept { return driver_.api(); }
   [[nodiscard]] CUdevice device() const noexcept { return device_; }
   [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
-  /// A stream that waits for no other (and so not for the legacy stream); the caller destroys it.
-  [[nodiscard]] Result<CUstream> create_stream();
+  /// A stream, which unless `flags` say otherwise waits for no other (and so not for the default
+  /// stream); the caller destroys it.
+  [[nodiscard]] Result<CUstream> create_stream(unsigned flags = CU_STREAM_NON_BLOCKING);
 
   /// The error of `call`, if `code` is one. A sticky code means that the device is lost.
   Result<void> check(CUresult code, const char* call) noexcept;

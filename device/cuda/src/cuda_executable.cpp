@@ -36,9 +36,12 @@ CUDA_MEMCPY3D line(std::uint64_t from, CUmemorytype from_type, std::uint64_t to,
 
 }  // namespace
 
-CudaExecutable::CudaExecutable(std::shared_ptr<Context> context, CUstream upload, SealedGraph graph,
+CudaExecutable::CudaExecutable(std::shared_ptr<Context> context,
+                               std::shared_ptr<NativeCaptures> captures, CUstream upload,
+                               SealedGraph graph,
                                std::span<const std::shared_ptr<const KernelCode>> code)
     : context_(std::move(context)),
+      captures_(std::move(captures)),
       upload_(upload),
       graph_(std::move(graph)),
       code_(code.begin(), code.end()),
@@ -56,10 +59,11 @@ void CudaExecutable::let_go() noexcept {
 }
 
 Result<std::unique_ptr<CudaExecutable>> CudaExecutable::make(
-    const std::shared_ptr<Context>& context, CUstream upload, const SealedGraph& graph,
+    const std::shared_ptr<Context>& context, const std::shared_ptr<NativeCaptures>& captures,
+    CUstream upload, const SealedGraph& graph,
     std::span<const std::shared_ptr<const KernelCode>> code,
     std::span<const std::uint64_t> addresses) {
-  std::unique_ptr<CudaExecutable> made(new CudaExecutable(context, upload, graph, code));
+  std::unique_ptr<CudaExecutable> made(new CudaExecutable(context, captures, upload, graph, code));
   const std::span<const Node> nodes = made->graph_.nodes();
   for (std::size_t at = 0; at < nodes.size(); ++at) {
     const Result<void> laid_out =
@@ -149,8 +153,20 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const FillCall& call) {
   return {};
 }
 
-Result<void> CudaExecutable::lay_out(std::size_t, const NativeFunctionCall&) {
-  return Error(ErrorKind::device_refused, "The CUDA device takes no native work yet.");
+Result<void> CudaExecutable::lay_out(std::size_t at, const NativeFunctionCall& call) {
+  std::span<const Argument> arguments = graph_.arguments(graph_.nodes()[at]);
+  NativePiece& native = piece(at).what.emplace<NativePiece>();
+  native.function = &graph_.function(call);
+  if (const std::uint64_t bytes = native.function->workspace_bytes; bytes != 0) {
+    native.workspace.bytes = bytes;
+    patch(arguments.back(), &native.workspace.address);
+    arguments = arguments.first(arguments.size() - 1);
+  }
+  for (const Argument& argument : arguments) native.views.push_back({0, argument.range.size()});
+  for (std::size_t view = 0; view < arguments.size(); ++view) {
+    patch(arguments[view], &native.views[view].address);
+  }
+  return {};
 }
 
 Result<void> CudaExecutable::lay_out(std::size_t at, const HostCall& call) {
@@ -247,9 +263,32 @@ Result<void> CudaExecutable::add(Piece& piece, std::span<const CUgraphNode> afte
                                                     &fill->params, context_->handle()),
                            "cuGraphAddMemsetNode");
   }
+  if (std::holds_alternative<NativePiece>(piece.what)) {
+    const Result<CapturedGraph> captured = capture(piece);
+    if (!captured.ok()) return captured.error();
+    return context_->check(
+        api.cuGraphAddChildGraphNode(&node, template_, before, after.size(), captured->handle()),
+        "cuGraphAddChildGraphNode");
+  }
   const CUDA_HOST_NODE_PARAMS params{&call_host, &std::get<HostPiece>(piece.what)};
   return context_->check(api.cuGraphAddHostNode(&node, template_, before, after.size(), &params),
                          "cuGraphAddHostNode");
+}
+
+Result<CapturedGraph> CudaExecutable::capture(Piece& piece) {
+  auto& native = std::get<NativePiece>(piece.what);
+  Result<CapturedGraph> captured =
+      captures_->capture({native.function, native.views, native.workspace});
+  if (!captured.ok()) return captured;
+  if (!native.shape) native.shape = captured->shape();
+  if (*native.shape == captured->shape()) return captured;
+  return Error(
+      ErrorKind::invalid_argument,
+      "Its body made other work than before: " + std::to_string(captured->shape().nodes.size()) +
+          " nodes and " + std::to_string(captured->shape().edges) + " edges, where it was " +
+          std::to_string(native.shape->nodes.size()) + " and " +
+          std::to_string(native.shape->edges) +
+          ", or of other kinds. (It must make the same work on whatever addresses.)");
 }
 
 Result<void> CudaExecutable::instantiate() {
@@ -294,11 +333,34 @@ Result<void> CudaExecutable::rebind(std::uint32_t region, std::uint64_t address)
   REFRAIN_TRY(here.check(*context_));
   place(region, address);
   if (exec_ == nullptr) return rebuild();
+  try {
+    return rebind_now(region);
+  } catch (...) {  // a body of native work
+    let_go();      // some of its nodes have the old address
+    throw;
+  }
+}
+
+Result<void> CudaExecutable::rebind_now(std::uint32_t region) {
   const std::vector<Patch>& patches = patches_[region];
   for (std::size_t at = 0; at < patches.size(); ++at) {
     // One call a node, also when it takes several views of the region.
     if (at + 1 < patches.size() && patches[at + 1].piece == patches[at].piece) continue;
-    if (update(pieces_[patches[at].piece]).ok()) continue;
+    Piece& piece = pieces_[patches[at].piece];
+    Result<void> updated;
+    if (std::holds_alternative<NativePiece>(piece.what)) {
+      const Result<CapturedGraph> captured = capture(piece);
+      if (!captured.ok()) {
+        let_go();
+        return of_node(graph_, piece.node, captured.error(), "binding");
+      }
+      updated = context_->check(context_->api().cuGraphExecChildGraphNodeSetParams(
+                                    exec_, piece.handle, captured->handle()),
+                                "cuGraphExecChildGraphNodeSetParams");
+    } else {
+      updated = update(piece);
+    }
+    if (updated.ok()) continue;
     REFRAIN_TRY(context_->alive());
     return rebuild();  // once: a driver may refuse to change what it can make anew
   }
@@ -309,7 +371,7 @@ Result<void> CudaExecutable::run(CudaStream& stream, Ticket ticket) {
   if (exec_ == nullptr) {
     return Error(ErrorKind::device_refused,
                  "Graph " + graph_.title() +
-                     " has no executable, because the driver refused it when it was last bound.");
+                     " has no executable, because it could not be made when it was last bound.");
   }
   if (functions_ != 0) {
     stream.keep(ticket, shared_pieces_);

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "host_call.hpp"
 #include "kernel_images.hpp"
 #include "launch_attributes.hpp"
+#include "native_capture.hpp"
 
 namespace refrain::cuda {
 
@@ -81,6 +83,13 @@ struct CopyPiece {
 struct FillPiece {
   CUDA_MEMSET_NODE_PARAMS params{};
 };
+/// What the body of native work gave, in a child node.
+struct NativePiece {
+  const NativeFunction* function = nullptr;
+  std::vector<DeviceMemory> views;
+  DeviceMemory workspace;
+  std::optional<NativeShape> shape;  ///< Of its first capture, which the others must have too.
+};
 class CudaExecutable;
 
 struct HostPiece {
@@ -94,7 +103,7 @@ struct HostPiece {
 struct Piece {
   std::size_t node = 0;  // of the sealed graph
   CUgraphNode handle = nullptr;
-  std::variant<KernelPiece, CopyPiece, FillPiece, HostPiece> what;
+  std::variant<KernelPiece, CopyPiece, FillPiece, HostPiece, NativePiece> what;
 };
 /// A place that holds an address inside a region.
 struct Patch {
@@ -110,7 +119,8 @@ class CudaExecutable final : public Executable {
   /// copy or fill without an address, so while a region has none that is left to the `rebind` which
   /// gives the last one.
   static Result<std::unique_ptr<CudaExecutable>> make(
-      const std::shared_ptr<Context>& context, CUstream upload, const SealedGraph& graph,
+      const std::shared_ptr<Context>& context, const std::shared_ptr<NativeCaptures>& captures,
+      CUstream upload, const SealedGraph& graph,
       std::span<const std::shared_ptr<const KernelCode>> code,
       std::span<const std::uint64_t> addresses);
   ~CudaExecutable() override;
@@ -122,7 +132,8 @@ class CudaExecutable final : public Executable {
   Result<void> run(CudaStream& stream, Ticket ticket);
 
  private:
-  CudaExecutable(std::shared_ptr<Context> context, CUstream upload, SealedGraph graph,
+  CudaExecutable(std::shared_ptr<Context> context, std::shared_ptr<NativeCaptures> captures,
+                 CUstream upload, SealedGraph graph,
                  std::span<const std::shared_ptr<const KernelCode>> code);
 
   // The pieces of a node, unbound.
@@ -143,10 +154,14 @@ class CudaExecutable final : public Executable {
   Result<void> instantiate();
   Result<void> upload();
   Result<void> update(Piece& piece);
+  /// The work of native work on its addresses, the same as ever.
+  Result<CapturedGraph> capture(Piece& piece);
+  Result<void> rebind_now(std::uint32_t region);
   static void CUDA_CB call_host(void* piece);
   void run_host(HostPiece& piece) noexcept;
 
   std::shared_ptr<Context> context_;
+  std::shared_ptr<NativeCaptures> captures_;
   CUstream upload_;
   SealedGraph graph_;
   std::vector<std::shared_ptr<const KernelCode>> code_;

@@ -23,8 +23,9 @@ Result<Device> Device::open(const OpenOptions& options, DeviceOptions device) {
   auto context = options.context == nullptr
                      ? Context::primary(*driver, options.ordinal)
                      : Context::adopt(*driver, static_cast<CUcontext>(options.context));
-  Result<Parts> parts =
-      context.ok() ? make_parts(*std::move(context), options.memory) : context.error();
+  Result<Parts> parts = context.ok()
+                            ? make_parts(*std::move(context), options.memory, device.checks)
+                            : context.error();
   if (!parts.ok()) {
     return parts.error().with_context(
         options.context == nullptr

@@ -15,6 +15,7 @@ struct Parts {
   std::shared_ptr<Backend> backend;
 };
 
-Result<Parts> make_parts(std::shared_ptr<Context> context, MemoryKind memory);
+/// `checks` are those of `DeviceOptions`.
+Result<Parts> make_parts(std::shared_ptr<Context> context, MemoryKind memory, bool checks);
 
 }  // namespace refrain::cuda

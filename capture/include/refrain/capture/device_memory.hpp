@@ -1,5 +1,5 @@
-// Memory of a device by its address: what stays when everything that names it is left out. An address
-// is a number here, and means something to that device alone.
+// Memory of a device by its address: what stays when everything that names it is left out. An
+// address is a number here, and means something to that device alone.
 #pragma once
 
 #include <cstdint>

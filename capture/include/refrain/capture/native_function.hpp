@@ -30,8 +30,8 @@ struct NativeCall {
 
 /// Immutable; its body may run on several threads at once when several instances replay it.
 struct NativeFunction {
-  /// Its name, its effects, and its views as a kernel would take them; no scalars. A node that calls
-  /// it has one argument more where there is a workspace, at the end of the block.
+  /// Its name, its effects, and its views as a kernel would take them; no scalars. A node that
+  /// calls it has one argument more where there is a workspace, at the end of the block.
   KernelSignature signature;
   std::uint64_t workspace_bytes = 0;
   /// Whether it makes calls that a capture of CUDA's forbids to other threads' sake, such as

@@ -1,6 +1,6 @@
-// A node: one launch, copy, fill, host call or native call. The same node is issued at once, staged in a window,
-// kept in a sealed graph and read from a file; what differs is what its arguments point into, a
-// buffer or a region.
+// A node: one launch, copy, fill, host call or native call. The same node is issued at once, staged
+// in a window, kept in a sealed graph and read from a file; what differs is what its arguments
+// point into, a buffer or a region.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,8 @@
 
 #include "refrain/base/result.hpp"
 #include "refrain/capture/host_function.hpp"
-#include "refrain/capture/native_function.hpp"
 #include "refrain/capture/kernel_signature.hpp"
+#include "refrain/capture/native_function.hpp"
 #include "refrain/capture/node.hpp"
 #include "refrain/capture/region.hpp"
 
@@ -54,9 +54,10 @@ class SealedGraph {
   /// bounds; a region without bytes or with a name twice; a start of the wrong size; a constant
   /// without bytes or written; a block or a set of arguments that is not its kernel's; a copy
   /// between sizes or onto itself; a pattern that does not fit; a host or native function without a
-  /// body; a workspace that is not the size asked for; an order of nodes that effects do not ask for; scratch that is read before it is written.
-  /// Deriving the order can take steps, and memory with them, that grow with the square of the
-  /// nodes; past `most_steps` it is given up (`file_limit`), which is for parts that nobody trusts.
+  /// body; a workspace that is not the size asked for; an order of nodes that effects do not ask
+  /// for; scratch that is read before it is written. Deriving the order can take steps, and memory
+  /// with them, that grow with the square of the nodes; past `most_steps` it is given up
+  /// (`file_limit`), which is for parts that nobody trusts.
   static Result<SealedGraph> make(GraphParts parts, std::uint64_t most_steps = 0xFFFFFFFFU);
 
   [[nodiscard]] const std::string& name() const noexcept { return body_->parts.name; }

@@ -1,7 +1,8 @@
 // Code of the program's that must not call its device (E6): what runs on a worker's thread, the
-// nodes of a replay, bodies of native work, and listeners. A call there would use a stream from a second thread, or wait
-// for the very work that makes it. So the thread is marked, and calls that wait or issue work are
-// refused. Work whose code tried fails with that refusal, since what it wanted did not happen.
+// nodes of a replay, bodies of native work, and listeners. A call there would use a stream from a
+// second thread, or wait for the very work that makes it. So the thread is marked, and calls that
+// wait or issue work are refused. Work whose code tried fails with that refusal, since what it
+// wanted did not happen.
 #pragma once
 
 #include <optional>
@@ -18,9 +19,9 @@ class DeviceCore;
 
 /// What runs in such a place.
 struct ForbiddenPlace {
-  enum class Kind : std::uint8_t { worker, replay, native, on_failure, on_unread };
+  enum class Kind : std::uint8_t { worker, replay, native, preparing, on_failure, on_unread };
   Kind kind = Kind::worker;
-  KernelId kernel{};  // of a worker, a replay or native work
+  KernelId kernel{};  // of a worker, a replay or native work; of a graph when preparing
   StreamId stream{};
   Where where{};
 };

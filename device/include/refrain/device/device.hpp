@@ -72,11 +72,10 @@ class DeviceCore final : public OpenWindows {
   Result<std::shared_ptr<const Allocation>> adopt(const std::shared_ptr<DeviceCore>& self,
                                                   Region region, std::uint64_t address,
                                                   std::shared_ptr<const void> owner);
-  /// Fresh memory that no handle names and no claim is kept of. A refusal is the answer and no more:
-  /// the call that wants it tells it (C9).
+  /// Fresh memory that no handle names and no claim is kept of. A refusal is the answer and no
+  /// more: the call that wants it tells it (C9).
   Result<std::shared_ptr<MemoryBlock>> allocate_block(const std::shared_ptr<DeviceCore>& self,
-                                                      std::uint64_t bytes,
-                                                      std::uint32_t alignment);
+                                                      std::uint64_t bytes, std::uint32_t alignment);
 
   // The ledgers of streams whose work may fail late.
   Order::HandedOver attach(std::shared_ptr<Ledger> ledger);

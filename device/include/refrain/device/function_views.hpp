@@ -61,8 +61,9 @@ struct FunctionCaller {
         "(std::span for host work, DeviceSpan after a NativeCall for native work), and can be "
         "called while it is const.");
     const auto called = [&] {
-      return body(first..., typed_view(views[At], std::type_identity<
-                                                      typename FunctionView<Span, P>::Type>{})...);
+      return body(
+          first...,
+          typed_view(views[At], std::type_identity<typename FunctionView<Span, P>::Type>{})...);
     };
     if constexpr (std::is_void_v<decltype(called())>) {
       called();

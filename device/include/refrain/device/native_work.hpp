@@ -15,8 +15,8 @@
 
 namespace refrain {
 
-/// What native work is called, how many bytes of workspace it needs, what it does besides its views,
-/// and where it was issued. `relaxed`: see `NativeFunction`.
+/// What native work is called, how many bytes of workspace it needs, what it does besides its
+/// views, and where it was issued. `relaxed`: see `NativeFunction`.
 struct NativeWork {
   template <class Name>
   requires(std::convertible_to<const Name&, std::string_view>)

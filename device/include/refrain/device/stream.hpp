@@ -1,6 +1,6 @@
 // A stream: where work is issued. It is what scopes open on (WriteScoped); launch, copy, fill,
-// write, host and native are written once, here: each validates its arguments, opens a scope, and in the
-// body either stages a node in the window or hands it to the backend.
+// write, host and native are written once, here: each validates its arguments, opens a scope, and
+// in the body either stages a node in the window or hands it to the backend.
 //
 // Outcomes of work may be dropped: what it failed to write carries the failure, and a read of that
 // tells the story.
@@ -190,9 +190,8 @@ class Stream {
       const HostWork& work, Body&& body,
       const std::type_identity_t<typename detail::ParameterOf<P>::Argument>&... views) {
     const PackedArguments<P...> packed(views...);
-    const auto function = owning(work, packed.views(), [&] {
-      return host_function<P...>(work, std::forward<Body>(body));
-    });
+    const auto function = owning(
+        work, packed.views(), [&] { return host_function<P...>(work, std::forward<Body>(body)); });
     return host_packed(function, packed.block(), packed.views(), work.where);
   }
 
