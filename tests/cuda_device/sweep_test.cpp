@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "driver_api.hpp"
 #include "gpu.hpp"
 #include "temporary_folder.hpp"
 
@@ -36,9 +37,24 @@ class Errors {
   std::vector<Error> all_;
 };
 
+/// Native work that leaves its view as it is, through its workspace.
+auto library_work(const cuda::DriverApi& api) {
+  return [&api](const NativeCall& call, DeviceSpan<float> all) -> Result<void> {
+    const auto stream = static_cast<CUstream>(call.stream);
+    const auto address = reinterpret_cast<CUdeviceptr>(all.address);
+    const auto room = reinterpret_cast<CUdeviceptr>(call.workspace.address);
+    CUresult code = api.cuMemcpyDtoDAsync_v2(room, address, call.workspace.size, stream);
+    if (code == CUDA_SUCCESS) {
+      code = api.cuMemcpyDtoDAsync_v2(address, room, call.workspace.size, stream);
+    }
+    if (code == CUDA_SUCCESS) return {};
+    return Error(ErrorKind::kernel_failed, "cuMemcpyDtoDAsync: " + std::to_string(code) + ".");
+  };
+}
+
 /// The program. What it cannot get it does without; answers what it read at the end, if it did.
-std::optional<std::vector<float>> run(const cuda::Device& device, const std::string& path,
-                                      Errors& errors) {
+std::optional<std::vector<float>> run(const cuda::Device& device, const cuda::DriverApi& api,
+                                      const std::string& path, Errors& errors) {
   auto stream = device.stream();
   auto side = device.stream();
   auto x = device.buffer<float>("x", Gpu::kCount, Role::input);
@@ -57,6 +73,7 @@ std::optional<std::vector<float>> run(const cuda::Device& device, const std::str
   errors.ok(stream->launch(*map, grid(Gpu::kCount), *x, *y, Gpu::kCount));
   errors.ok(stream->host<InOut<float>>(
       {"own"}, [](std::span<float> all) { all[0] += 1; }, *y));
+  errors.ok(stream->native<InOut<float>>({"library", 64}, library_work(api), *y));
   const Result<Event> event = stream->record_event();
   if (errors.ok(event) && errors.ok(side->wait(*event))) {
     errors.ok(side->launch(*update, grid(Gpu::kCount), *y, Gpu::kCount));
@@ -64,6 +81,21 @@ std::optional<std::vector<float>> run(const cuda::Device& device, const std::str
     if (errors.ok(after)) errors.ok(after->wait());
   }
   errors.ok(stream->read(*y));
+
+  // Native work, recorded, replayed and bound anew.
+  Result<OpenWindow> calls = stream->record();
+  if (!errors.ok(calls)) return std::nullopt;
+  errors.ok(stream->native<InOut<float>>({"library", 64}, library_work(api), *y));
+  const Result<Recording> called = calls->seal();
+  if (!errors.ok(called)) return std::nullopt;
+  {
+    const Result<Plan> plan = Plan::prepare(device, called->graph());
+    Result<Instance> step = errors.ok(plan) ? plan->instance() : plan.error();
+    if (!errors.ok(step)) return std::nullopt;
+    for (const Buffer<float>* const in : std::array<const Buffer<float>*, 2>{&*y, &*x}) {
+      if (errors.ok(step->bind("y", *in))) errors.ok(step->replay(*stream));
+    }
+  }
 
   // Recorded, sealed, saved, loaded, bound, replayed, bound anew, reset.
   Result<OpenWindow> window = stream->record();
@@ -102,7 +134,8 @@ struct Run {
 };
 
 /// One run, in which the `nth` call of `function` is refused.
-Run run_with(const std::string& path, const std::string& function, unsigned nth) {
+Run run_with(const cuda::DriverApi& api, const std::string& path, const std::string& function,
+             unsigned nth) {
   const sim::Control* const control = sim::control(REFRAIN_SIMCUDA);
   Run result;
   Errors errors;
@@ -111,12 +144,12 @@ Run run_with(const std::string& path, const std::string& function, unsigned nth)
   {
     const Result<cuda::Device> device = cuda::Device::open({.driver = {REFRAIN_SIMCUDA}});
     if (errors.ok(device) && errors.ok(device->add_image(test_image()))) {
-      result.read = run(*device, path, errors);
+      result.read = run(*device, api, path, errors);
       const bool used_up = control->faults_left() == 0;
       // Nothing fails any more, so nothing is in the way of a second try.
       if (nth != 0 && used_up) {
         Errors again;
-        const auto second = run(*device, path, again);
+        const auto second = run(*device, api, path, again);
         for (const Error& error : again.all()) FAIL_CHECK(error.text());
         CHECK(second == all(1));
       }
@@ -142,6 +175,8 @@ TEST_CASE(
     "B34 B35: each driver call failing once is told by name, mended by a second try, and leaves "
     "nothing") {
   const Gpu bodies;  // keeps the driver, and the kernels' bodies
+  const cuda::Driver driver = cuda::Driver::open({REFRAIN_SIMCUDA}).value();
+  const cuda::DriverApi& api = driver.api();
   const TemporaryFolder folder;
   const std::string path = folder.file("step.refrain").string();
   const auto left = [&] {
@@ -152,7 +187,7 @@ TEST_CASE(
     return all;
   };
   std::string before = left();
-  const Run clean = run_with(path, "", 0);
+  const Run clean = run_with(api, path, "", 0);
   for (const Error& error : clean.errors) FAIL_CHECK(error.text());
   REQUIRE(clean.read == all(1));
   REQUIRE(left() == before);
@@ -165,7 +200,7 @@ TEST_CASE(
     for (unsigned nth = 1; nth <= calls; ++nth) {
       CAPTURE(function);
       CAPTURE(nth);
-      const Run broken = run_with(path, function, nth);
+      const Run broken = run_with(api, path, function, nth);
       ++runs;
       if (!broken.errors.empty()) {
         ++told_of;

@@ -81,6 +81,38 @@ void host_work(World& world) {
   fill_all(world, stream, {&y, &z});
 }
 
+/// `to = from + 5` by native work, through its workspace.
+ScopedOutcome<void> native_step(World& world, Stream& on, const Buffer<float>& from,
+                                const Buffer<float>& to) {
+  return on.native<In<float>, Out<float>>(
+      {"native step", 4 * sizeof(float)},
+      [&world](const NativeCall& call, DeviceSpan<const float> read,
+               DeviceSpan<float> written) -> Result<void> {
+        auto* const room = reinterpret_cast<float*>(call.workspace.address);
+        for (std::uint64_t i = 0; i < read.size; ++i) room[i] = read.address[i];
+        for (std::uint64_t i = 0; i < written.size; ++i) written.address[i] = room[i] + 5;
+        return world.user();
+      },
+      from, to);
+}
+
+void native_work(World& world) {
+  Stream& stream = world.stream(0);
+  const auto& x = world.buffer("x", Role::input);
+  const auto& y = world.buffer("y", Role::output);
+  const auto& z = world.buffer("z", Role::output);
+  world.did([&] { return stream.write(x, four(1)); });
+  world.did([&] { return native_step(world, stream, x, y); });
+  world.reads(stream, y, four(6));
+  OpenWindow window = world.needs(stream.record());
+  const bool first = world.did([&] { return native_step(world, stream, x, y); });
+  const bool second = world.did([&] { return native_step(world, stream, y, z); });
+  Instance step = world.needs(instance(world.needs(window.seal({.name = "native steps"}))));
+  CHECK((first && second));  // C3
+  if (world.did([&] { return step.replay(stream); })) world.reads(stream, z, four(11));
+  fill_all(world, stream, {&y, &z});
+}
+
 void nested_scopes(World& world) {
   Stream& stream = world.stream(0);
   const auto& x = world.buffer("x");
@@ -325,6 +357,9 @@ TEST_CASE("B34: whatever goes wrong in an eager chain, it is told and nothing is
 }
 TEST_CASE("B34: whatever goes wrong in host work, it is told and nothing is left behind") {
   sweep(host_work);
+}
+TEST_CASE("B34: whatever goes wrong in native work, it is told and nothing is left behind") {
+  sweep(native_work);
 }
 TEST_CASE("B34: whatever goes wrong in nested scopes, it is told and nothing is left behind") {
   sweep(nested_scopes);

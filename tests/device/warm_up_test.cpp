@@ -102,8 +102,7 @@ ON_BOTH_KINDS(
   const auto late = rig.device.kernel<Make>("late", 1, Where{"decode.cpp", 41});
   REQUIRE_FALSE(late.ok());
   CHECK(late.error().kind() == ErrorKind::needs_warm_up);
-  constexpr const char* kSays =
-      "it needs warm-up: loading kernel \"late\" (decode.cpp:41).";
+  constexpr const char* kSays = "it needs warm-up: loading kernel \"late\" (decode.cpp:41).";
   CHECK(says(late.error(), kSays));
   CHECK(window.state() == WindowState::doomed);
   CHECK(says(refused(window), std::string("because ") + kSays));
