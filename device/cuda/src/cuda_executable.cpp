@@ -333,15 +333,6 @@ Result<void> CudaExecutable::rebind(std::uint32_t region, std::uint64_t address)
   REFRAIN_TRY(here.check(*context_));
   place(region, address);
   if (exec_ == nullptr) return rebuild();
-  try {
-    return rebind_now(region);
-  } catch (...) {  // a body of native work
-    let_go();      // some of its nodes have the old address
-    throw;
-  }
-}
-
-Result<void> CudaExecutable::rebind_now(std::uint32_t region) {
   const std::vector<Patch>& patches = patches_[region];
   for (std::size_t at = 0; at < patches.size(); ++at) {
     // One call a node, also when it takes several views of the region.
@@ -350,10 +341,7 @@ Result<void> CudaExecutable::rebind_now(std::uint32_t region) {
     Result<void> updated;
     if (std::holds_alternative<NativePiece>(piece.what)) {
       const Result<CapturedGraph> captured = capture(piece);
-      if (!captured.ok()) {
-        let_go();
-        return of_node(graph_, piece.node, captured.error(), "binding");
-      }
+      if (!captured.ok()) return of_node(graph_, piece.node, captured.error(), "binding");
       updated = context_->check(context_->api().cuGraphExecChildGraphNodeSetParams(
                                     exec_, piece.handle, captured->handle()),
                                 "cuGraphExecChildGraphNodeSetParams");

@@ -156,7 +156,6 @@ class CudaExecutable final : public Executable {
   Result<void> update(Piece& piece);
   /// The work of native work on its addresses, the same as ever.
   Result<CapturedGraph> capture(Piece& piece);
-  Result<void> rebind_now(std::uint32_t region);
   static void CUDA_CB call_host(void* piece);
   void run_host(HostPiece& piece) noexcept;
 

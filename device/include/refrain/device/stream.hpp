@@ -457,8 +457,7 @@ class Stream {
   void put_back_now(const BufferBinding& part, std::span<const std::byte> bytes, Where where);
   Result<void> may_use_first(const std::string& what, Where where);
   /// Before the scope of a kernel, copy, fill, write, host or native work: tells the window, which
-  /// compares
-  /// what it records with its warm-up (C15). Only kernels have a `version`.
+  /// compares what it records with its warm-up (C15). Only kernels have a `version`.
   void about_to_run(KernelId kernel, std::uint32_t version, std::span<const BufferBinding> reads,
                     std::span<const BufferBinding> writes, Where where);
   Result<void> wait_in_window(const Event& event, Where where);
