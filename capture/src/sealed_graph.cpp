@@ -465,16 +465,25 @@ std::vector<std::string> SealedGraph::not_portable() const {
                       "; declare it as an input, a state or a constant.");
   }
   for (std::size_t at = 0; at < nodes().size(); ++at) {
-    const std::string name = "Node " + std::to_string(at) + ", " + quote(node_name(nodes()[at]));
-    if (std::holds_alternative<HostCall>(nodes()[at].call)) {
+    const Node& node = nodes()[at];
+    const std::string name = "Node " + std::to_string(at) + ", " + quote(node_name(node));
+    if (std::holds_alternative<HostCall>(node.call)) {
       reasons.push_back(name +
                         ", is host work, whose function is this process's own; register it as a "
                         "kernel.");
-    } else if (std::holds_alternative<NativeFunctionCall>(nodes()[at].call)) {
+    } else if (std::holds_alternative<NativeFunctionCall>(node.call)) {
       reasons.push_back(name +
                         ", is native work, whose body is this process's own; no file can hold it "
                         "yet.");
     }
+    const auto* const launch = std::get_if<KernelCall>(&node.call);
+    if (launch == nullptr) continue;
+    const KernelSignature& kernel = kernels()[launch->kernel];
+    if (kernel.source.own == nullptr || kernel.source.code != nullptr) continue;
+    reasons.push_back(name +
+                      ", launches a kernel that this process has by itself; add a code image that "
+                      "has it as " +
+                      text(kernel) + " before it is asked for.");
   }
   return reasons;
 }

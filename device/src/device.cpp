@@ -365,7 +365,7 @@ Result<void> DeviceCore::first_use_now(const std::string& what) {
 DeviceCore::KernelKey DeviceCore::key_of(const KernelSignature& kernel) {
   const KernelSource& source = kernel.source;
   return {kernel.name, kernel.version, source.symbol,
-          source.code != nullptr ? source.code->digest : PortableCode::Digest{}};
+          source.code != nullptr ? source.code->digest : PortableCode::Digest{}, source.own};
 }
 
 bool DeviceCore::has_loaded(const KernelSignature& kernel) {

@@ -4,6 +4,7 @@
 
 #include "cuda_stream.hpp"
 #include "make_backend.hpp"
+#include "refrain/base/text.hpp"
 
 namespace refrain::cuda {
 
@@ -58,6 +59,18 @@ Result<Stream> Device::adopt_stream(void* stream) const {
 
 Result<void> Device::add_image(SharedBytes image, std::uint32_t version) const {
   return images_->add(std::move(image), version);
+}
+
+Result<LoadedKernel> Device::load_own(void* kernel, KernelSignature signature, Where where) const {
+  if (kernel == nullptr) {
+    const Error error(ErrorKind::invalid_argument,
+                      "Kernel " + quote(signature.name) + " is given as a CUkernel that is null.");
+    core()->refused_by_device(error);
+    return error;
+  }
+  signature.source =
+      core()->wanted([&] { return images_->own(static_cast<CUkernel>(kernel), signature); });
+  return load(std::move(signature), where);
 }
 
 }  // namespace refrain::cuda

@@ -41,6 +41,29 @@ Result<std::vector<KernelParameter>> layout_of(Context& context, CUkernel kernel
   }
 }
 
+/// Whether the image has a kernel of that symbol with parameters of those sizes. Their offsets are
+/// each architecture's own.
+bool has_with(const PortableCode& code, const std::string& symbol, const KernelSignature& wanted) {
+  const std::vector<KernelParameter> asked = layout_of(wanted);
+  const auto same_size = [](const KernelParameter& a, const KernelParameter& b) {
+    return a.size == b.size;
+  };
+  const Result<CodeImage> image = parse_code_image(code.bytes.span());
+  if (!image.ok()) return false;
+  bool found = false;
+  for (const CodeObject& object : image->objects) {
+    for (const KernelImage& kernel : object.kernels) {
+      if (kernel.name != symbol) continue;
+      if (!std::equal(kernel.parameters.begin(), kernel.parameters.end(), asked.begin(),
+                      asked.end(), same_size)) {
+        return false;
+      }
+      found = true;
+    }
+  }
+  return found;
+}
+
 /// A driver finds the end of PTX by a zero.
 SharedBytes ended_by_zero(const SharedBytes& text) {
   const std::span<const std::byte> bytes = text.span();
@@ -95,6 +118,13 @@ Result<void> CudaKernel::takes(std::uint32_t shared_bytes) const {
   if (shared_bytes <= shared_bytes_) return {};
   const Entered here(*context_);
   REFRAIN_TRY(here.check(*context_));
+  // The program may have asked for more, of a kernel that it has by itself.
+  int most = 0;
+  REFRAIN_TRY(
+      context_->check(context_->api().cuFuncGetAttribute(
+                          &most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function_),
+                      "cuFuncGetAttribute"));
+  if (static_cast<std::int64_t>(shared_bytes) <= most) return {};
   REFRAIN_TRY(context_->check(
       context_->api().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                          static_cast<int>(shared_bytes)),
@@ -175,14 +205,45 @@ Error KernelImages::missing(const KernelSignature& wanted) const {
                    quote(symbol) + "." + (others.empty() ? "" : others + "."));
 }
 
+KernelSource KernelImages::own(CUkernel kernel, const KernelSignature& wanted) {
+  const Lock lock(mutex_);
+  std::shared_ptr<const Own>& own = own_[kernel];
+  if (own == nullptr) own = std::make_shared<const Own>(Own{kernel});
+  const std::string symbol = symbol_of(wanted.name);
+  const auto found = entries_.find({symbol, wanted.version});
+  if (found == entries_.end() || !has_with(*found->second->code, symbol, wanted)) {
+    return {nullptr, {}, own};
+  }
+  return {found->second->code, symbol, own};
+}
+
+const KernelImages::Own* KernelImages::own_of(const KernelSignature& wanted) const {
+  for (const auto& [kernel, own] : own_) {
+    if (own == wanted.source.own) return own.get();
+  }
+  return nullptr;
+}
+
 Result<void> KernelImages::has(const KernelSignature& wanted) {
   const Lock lock(mutex_);
+  if (own_of(wanted) != nullptr) return {};
   REFRAIN_TRY(image_of(wanted));
   return {};
 }
 
 Result<std::shared_ptr<const KernelCode>> KernelImages::find(const KernelSignature& wanted) {
   const Lock lock(mutex_);
+  if (const Own* const own = own_of(wanted); own != nullptr) {
+    const Entered here(*context_);
+    REFRAIN_TRY(here.check(*context_));
+    auto loaded = load(own->kernel, wanted.source);
+    if (!loaded.ok()) {
+      return loaded.error().with_context("While looking at the program's own kernel " +
+                                         quote(wanted.name) + ".");
+    }
+    REFRAIN_TRY((*loaded)->fits(wanted));
+    return std::shared_ptr<const KernelCode>(*std::move(loaded));
+  }
   const Result<Image*> image = image_of(wanted);
   if (!image.ok()) return image.error();
   const std::string symbol =
@@ -214,6 +275,11 @@ Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& 
   CUkernel kernel = nullptr;
   REFRAIN_TRY(context_->check(api.cuLibraryGetKernel(&kernel, image.library, symbol.c_str()),
                               "cuLibraryGetKernel"));
+  return load(kernel, {image.code, symbol});
+}
+
+Result<std::shared_ptr<const CudaKernel>> KernelImages::load(CUkernel kernel, KernelSource source) {
+  const DriverApi& api = context_->api();
   Result<std::vector<KernelParameter>> layout = layout_of(*context_, kernel);
   if (!layout.ok()) return std::move(layout).error();
   CUfunction function = nullptr;
@@ -221,7 +287,7 @@ Result<std::shared_ptr<const CudaKernel>> KernelImages::load(const std::string& 
   // Now, where the driver would else do it at the first launch.
   REFRAIN_TRY(context_->check(api.cuFuncLoad(function), "cuFuncLoad"));
   return std::make_shared<const CudaKernel>(context_, function, *std::move(layout),
-                                            KernelSource{image.code, symbol});
+                                            std::move(source));
 }
 
 }  // namespace refrain::cuda

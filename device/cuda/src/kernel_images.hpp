@@ -60,6 +60,9 @@ class KernelImages {
   Result<void> add(SharedBytes bytes, std::uint32_t version);
   /// Whether some image has it, or the one that it names does; loads nothing.
   Result<void> has(const KernelSignature& wanted);
+  /// What says that `kernel`, which the program has by itself, is wanted as `wanted`: with the
+  /// image that was added, if one has such a kernel. Asks nothing of the driver.
+  KernelSource own(CUkernel kernel, const KernelSignature& wanted);
   /// Loads it, and compares its parameters with those that are wanted.
   Result<std::shared_ptr<const KernelCode>> find(const KernelSignature& wanted);
 
@@ -71,6 +74,10 @@ class KernelImages {
     CUlibrary library = nullptr;
     std::map<std::string, std::shared_ptr<const CudaKernel>> loaded{};  // by symbol
   };
+  /// Its address is what a graph's `KernelSource::own` is.
+  struct Own {
+    CUkernel kernel = nullptr;
+  };
   /// A kernel's symbol and version.
   using Key = std::pair<std::string, std::uint32_t>;
 
@@ -80,6 +87,10 @@ class KernelImages {
   Result<Image*> image_of(const KernelSignature& wanted) REFRAIN_REQUIRES(mutex_);
   Result<std::shared_ptr<const CudaKernel>> load(const std::string& symbol, Image& image)
       REFRAIN_REQUIRES(mutex_);
+  /// The kernel of the program's that it names, if it is one of this device's.
+  [[nodiscard]] const Own* own_of(const KernelSignature& wanted) const REFRAIN_REQUIRES(mutex_);
+  /// For a thread that has entered.
+  Result<std::shared_ptr<const CudaKernel>> load(CUkernel kernel, KernelSource source);
   /// What to say of a kernel that there is not.
   [[nodiscard]] Error missing(const KernelSignature& wanted) const REFRAIN_REQUIRES(mutex_);
 
@@ -87,6 +98,7 @@ class KernelImages {
   mutable Mutex mutex_;
   std::map<PortableCode::Digest, Image> images_ REFRAIN_GUARDED_BY(mutex_);
   std::map<Key, Image*> entries_ REFRAIN_GUARDED_BY(mutex_);  // of those that were added
+  std::map<CUkernel, std::shared_ptr<const Own>> own_ REFRAIN_GUARDED_BY(mutex_);
 };
 
 /// What a registered name is called in an image: `vad.conv1d` is `vad_conv1d`.

@@ -38,9 +38,13 @@ struct PortableCode {
 struct KernelSource {
   std::shared_ptr<const PortableCode> code{};  ///< Null for a kernel that is built in.
   std::string symbol{};                        ///< What the kernel is called in it.
+  /// By what its device knows a kernel that this process has by itself, and takes it before any
+  /// other; null for all others. No file has it, and without `code` its graph cannot be saved.
+  std::shared_ptr<const void> own{};
 
   /// Of the same bytes, wherever they lie.
   friend bool operator==(const KernelSource& a, const KernelSource& b) noexcept {
+    if (a.own != b.own) return false;
     if (a.code == nullptr || b.code == nullptr) return a.code == b.code;
     return a.code->digest == b.code->digest && a.symbol == b.symbol;
   }

@@ -120,7 +120,7 @@ class SealedGraph {
   [[nodiscard]] std::string_view node_name(const Node& node) const noexcept;
 
   /// Why this graph cannot be saved: one sentence a region that nobody said the role of, and one a
-  /// node that is host or native work. Empty when it can.
+  /// node that is host or native work, or whose kernel only this process has. Empty when it can.
   [[nodiscard]] std::vector<std::string> not_portable() const;
 
  private:

@@ -132,8 +132,9 @@ class DeviceCore final : public OpenWindows {
   Result<void> sync();
 
  private:
-  /// Name, version, and where the code is: the symbol and the image's digest.
-  using KernelKey = std::tuple<std::string, std::uint32_t, std::string, PortableCode::Digest>;
+  /// Name, version, and where the code is: the symbol and the image's digest, or the process's own.
+  using KernelKey = std::tuple<std::string, std::uint32_t, std::string, PortableCode::Digest,
+                               std::shared_ptr<const void>>;
   static KernelKey key_of(const KernelSignature& kernel);
 
   Result<void> first_use_now(const std::string& what);

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "refrain/base/shared_bytes.hpp"
 #include "refrain/cuda/driver.hpp"
@@ -60,6 +62,21 @@ class Device : public refrain::Device {
   /// that version; nothing is added then.
   Result<void> add_image(SharedBytes image, std::uint32_t version = 1) const;
 
+  /// A kernel that the program has by itself, as one of the CUDA runtime's: `kernel` is a CUkernel,
+  /// or the cudaKernel_t of `cudaGetKernel`, which stays loaded as long as anything of this device.
+  /// It is called `name` here, and is otherwise as one of `Device::kernel`, which it does not
+  /// become. A graph that launches it is prepared with it in this process; it can be saved if an
+  /// image that was added before has a kernel of that name, version and parameters, which the file
+  /// then carries.
+  template <class K>
+  Result<K> kernel_of(void* kernel, std::string_view name, std::uint32_t version = 1,
+                      Where where = Where::here()) const {
+    KernelSignature signature = core()->wanted([&] { return K::signature(name, version); });
+    Result<LoadedKernel> loaded = load_own(kernel, std::move(signature), where);
+    if (!loaded.ok()) return std::move(loaded).error();
+    return K(*std::move(loaded));
+  }
+
   /// Refuses (`device_poisoned`), with the cause, once the device is lost. Asks nobody: news of a
   /// loss comes with a call that waits, or with one that the driver answers so.
   [[nodiscard]] Result<void> health() const;
@@ -82,6 +99,8 @@ class Device : public refrain::Device {
       : refrain::Device(std::move(backend), std::move(options)),
         context_(std::move(context)),
         images_(std::move(images)) {}
+
+  Result<LoadedKernel> load_own(void* kernel, KernelSignature signature, Where where) const;
 
   std::shared_ptr<Context> context_;
   std::shared_ptr<KernelImages> images_;
