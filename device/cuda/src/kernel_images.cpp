@@ -234,15 +234,17 @@ Result<void> KernelImages::has(const KernelSignature& wanted) {
 Result<std::shared_ptr<const KernelCode>> KernelImages::find(const KernelSignature& wanted) {
   const Lock lock(mutex_);
   if (const Own* const own = own_of(wanted); own != nullptr) {
-    const Entered here(*context_);
-    REFRAIN_TRY(here.check(*context_));
-    auto loaded = load(own->kernel, wanted.source);
+    const auto loaded = [&]() -> Result<std::shared_ptr<const CudaKernel>> {
+      const Entered here(*context_);
+      REFRAIN_TRY(here.check(*context_));
+      return load(own->kernel, wanted.source);
+    }();
     if (!loaded.ok()) {
       return loaded.error().with_context("While looking at the program's own kernel " +
                                          quote(wanted.name) + ".");
     }
     REFRAIN_TRY((*loaded)->fits(wanted));
-    return std::shared_ptr<const KernelCode>(*std::move(loaded));
+    return std::shared_ptr<const KernelCode>(*loaded);
   }
   const Result<Image*> image = image_of(wanted);
   if (!image.ok()) return image.error();
