@@ -340,7 +340,8 @@ class GraphReader {
     call.grid.attributes = {
         {attributes.cluster_x(), attributes.cluster_y(), attributes.cluster_z()},
         attributes.cooperative(),
-        attributes.priority()};
+        attributes.priority(),
+        attributes.programmatic()};
     call.block = {static_cast<std::uint32_t>(parts_.parameter_bytes.size()),
                   static_cast<std::uint32_t>(block.size())};
     const std::span<const std::byte> bytes = std::as_bytes(std::span(block));

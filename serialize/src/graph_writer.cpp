@@ -260,6 +260,7 @@ class GraphWriter {
       attributes.set_cluster_z(asked.cluster.z);
       attributes.set_cooperative(asked.cooperative);
       attributes.set_priority(asked.priority);
+      attributes.set_programmatic(asked.programmatic);
       has_attributes_ = true;
     }
     const Piece block = graph_.block(call);

@@ -399,4 +399,33 @@ TEST_CASE("cuda: a launch keeps its attributes, at once and in a graph, also whe
   CHECK(stream.launch(map, grid({3, 1, 1}, {64, 1, 1}).with(asked), x, y, Gpu::kCount).failed());
 }
 
+TEST_CASE(
+    "cuda: a kernel that waits by itself starts beside the kernels that it follows, no others") {
+  const Gpu gpu;
+  Stream stream = gpu.stream();
+  const Buffer<float> x = gpu.filled(stream, "x", 1, Role::input);
+  const Buffer<float> y = gpu.buffer("y", Role::scratch);
+  const Buffer<float> z = gpu.buffer("z", Role::scratch);
+  const Buffer<float> out = gpu.buffer("out", Role::output);
+  const auto map = gpu.kernel<Map>("map");
+  const auto join = gpu.kernel<Join>("join");
+  const Grid early = grid(Gpu::kCount).with({.programmatic = true});
+  const auto launch = [&] {
+    stream.launch(map, grid(Gpu::kCount), x, y, Gpu::kCount);
+    stream.copy(z, x);
+    stream.launch(join, early, y, z, out, Gpu::kCount);
+  };
+  launch();
+  CHECK(stream.read(out).value() == all(3));
+  OpenWindow window = stream.record().value();
+  launch();
+  const Recording recording = window.seal().value();
+  gpu.control->clear_journal();
+  Instance step = instance(recording).value();
+  CHECK(gpu.control->calls("cuGraphAddDependencies_v2") == 1);  // from `map`, and not from the copy
+  stream.write(x, all(4));
+  CHECK(step.replay(stream).executed_cleanly());
+  CHECK(stream.read(out).value() == all(9));
+}
+
 }  // namespace refrain::test

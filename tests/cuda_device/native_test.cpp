@@ -6,8 +6,7 @@
 #include <memory>
 #include <thread>
 
-#include "driver_api.hpp"
-#include "gpu.hpp"
+#include "own_library.hpp"
 
 namespace refrain::test {
 namespace {
@@ -301,6 +300,42 @@ TEST_CASE("B20: a body's capture breaks nobody's, and what others do meanwhile d
   Instance step = instance(window.seal().value()).value();
   CHECK(step.replay(stream).executed_cleanly());
   CHECK(stream.read(y).value() == all(2));
+}
+
+TEST_CASE("native work may launch kernels, also such as start early") {
+  const Gpu gpu;
+  const OwnLibrary library(gpu);
+  Stream stream = gpu.stream();
+  const Buffer<float> y = gpu.filled(stream, "y", 1, Role::state);
+  const CUkernel update = library.kernel("update");
+  const auto body = [&api = library.api, update](const NativeCall& call,
+                                                 DeviceSpan<float> all) -> Result<void> {
+    CUdeviceptr address = address_of(all.address);
+    std::uint32_t count = Gpu::kCount;
+    void* arguments[] = {&address, &count};
+    CUlaunchAttribute early{};
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config{};
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = 64;
+    config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream_of(call);
+    config.attrs = &early;
+    config.numAttrs = 1;
+    for (int each = 0; each < 2; ++each) {
+      REFRAIN_TRY(refused(
+          api.cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(update), arguments, nullptr)));
+    }
+    return {};
+  };
+  OpenWindow window = stream.record().value();
+  const auto recorded = stream.native<InOut<float>>("two updates", body, y);
+  CHECK(recorded.executed_cleanly());
+  Instance step = instance(window.seal().value()).value();
+  stream.write(y, all(1));
+  for (int each = 0; each < 2; ++each) CHECK(step.replay(stream).executed_cleanly());
+  CHECK(stream.read(y).value() == all(5));
 }
 
 TEST_CASE("native work that makes other work on other addresses is refused, and says so") {

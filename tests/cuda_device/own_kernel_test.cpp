@@ -1,34 +1,9 @@
 // Kernels that the program has by itself, as those of the CUDA runtime are.
-#include "driver_api.hpp"
-#include "gpu.hpp"
+#include "own_library.hpp"
 #include "temporary_folder.hpp"
 
 namespace refrain::test {
 namespace {
-
-/// A program's own library of the test's kernels.
-struct Library {
-  explicit Library(const Gpu& gpu) {
-    const cuda::Entrance entered = gpu.device->enter();
-    const SharedBytes image = test_image();
-    std::string text(reinterpret_cast<const char*>(image.data()), image.size());
-    REQUIRE(api.cuLibraryLoadData(&handle, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr,
-                                  0) == CUDA_SUCCESS);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  ~Library() { CHECK(api.cuLibraryUnload(handle) == CUDA_SUCCESS); }
-
-  CUkernel kernel(const char* symbol) const {
-    CUkernel found = nullptr;
-    REQUIRE(api.cuLibraryGetKernel(&found, handle, symbol) == CUDA_SUCCESS);
-    return found;
-  }
-
-  cuda::Driver driver = cuda::Driver::open({REFRAIN_SIMCUDA}).value();
-  const cuda::DriverApi& api = driver.api();
-  CUlibrary handle = nullptr;
-};
 
 /// The graph of one launch of `map`.
 SealedGraph record(Stream& stream, const Map& map, const Buffer<float>& x, const Buffer<float>& y) {
@@ -41,7 +16,7 @@ SealedGraph record(Stream& stream, const Map& map, const Buffer<float>& x, const
 
 TEST_CASE("cuda: a kernel of the program's own runs at once and in graphs of this process") {
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   Stream stream = gpu.stream();
   const Buffer<float> x = gpu.filled(stream, "x", 1, Role::input);
   const Buffer<float> y = gpu.buffer("y", Role::output);
@@ -64,7 +39,7 @@ TEST_CASE("cuda: a graph with a kernel of the program's own is saved once an ima
   const TemporaryFolder folder;
   const std::string path = folder.file("step.refrain").string();
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   Stream stream = gpu.stream();
   const Buffer<float> x = gpu.buffer("x", Role::input);
   const Buffer<float> y = gpu.buffer("y", Role::output);
@@ -94,7 +69,7 @@ TEST_CASE("cuda: a graph with a kernel of the program's own is saved once an ima
 TEST_CASE(
     "cuda: the program's own kernel is the one that its graph runs, also where one is saved") {
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   Stream stream = gpu.stream();
   const Buffer<float> x = gpu.buffer("x", Role::input);
   const Buffer<float> y = gpu.buffer("y", Role::output);
@@ -114,7 +89,7 @@ TEST_CASE(
 
 TEST_CASE("cuda: a kernel that is null, no kernel, or has other parameters is refused by name") {
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   const Error null = gpu.device->kernel_of<Map>(nullptr, "app.map").error();
   CHECK(null.kind() == ErrorKind::invalid_argument);
   CHECK(null.text().find("\"app.map\"") != std::string::npos);
@@ -134,7 +109,7 @@ TEST_CASE("cuda: a kernel that is null, no kernel, or has other parameters is re
 
 TEST_CASE("C20: a kernel of the program's own is asked for the first time outside of recordings") {
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   Stream stream = gpu.stream();
   {
     OpenWindow window = stream.record().value();
@@ -157,7 +132,7 @@ TEST_CASE("C20: a kernel of the program's own is asked for the first time outsid
 
 TEST_CASE("cuda: a limit of shared memory that the program has set for its kernel is not lowered") {
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   Stream stream = gpu.stream();
   const Buffer<float> x = gpu.filled(stream, "x", 1);
   {
@@ -181,7 +156,7 @@ TEST_CASE("cuda: a limit of shared memory that the program has set for its kerne
 
 TEST_CASE("B34: each driver call of taking the program's own kernel failing once is told by name") {
   const Gpu gpu;
-  const Library library(gpu);
+  const OwnLibrary library(gpu);
   const auto take = [&] { return gpu.device->kernel_of<Map>(library.kernel("map"), "app.map"); };
   unsigned refused = 0;
   for (const char* const call :

@@ -127,12 +127,13 @@ TEST_CASE("file: every launch extent keeps its full width") {
 
 TEST_CASE("file: every launch attribute keeps its full width, and asks readers to know it") {
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
-  constexpr std::array<LaunchAttributes, 6> kAll{
-      LaunchAttributes{{kMost, 1, 2}, false, 0},
-      LaunchAttributes{{0, 0, 0}, true, 0},
-      LaunchAttributes{{0, 0, 0}, false, kLeast},
-      LaunchAttributes{{0, 0, 0}, false, std::numeric_limits<std::int32_t>::max()},
-      LaunchAttributes{{1, 2, kMost}, true, -1},
+  constexpr std::array<LaunchAttributes, 7> kAll{
+      LaunchAttributes{{kMost, 1, 2}, false, 0, false},
+      LaunchAttributes{{0, 0, 0}, true, 0, false},
+      LaunchAttributes{{0, 0, 0}, false, kLeast, false},
+      LaunchAttributes{{0, 0, 0}, false, std::numeric_limits<std::int32_t>::max(), false},
+      LaunchAttributes{{0, 0, 0}, false, 0, true},
+      LaunchAttributes{{1, 2, kMost}, true, -1, true},
       LaunchAttributes{}};
   GraphBuilder builder;
   const std::uint32_t y = builder.region("y", Role::output, 8);

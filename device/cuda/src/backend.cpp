@@ -257,7 +257,8 @@ class CudaBackend final : public Backend {
     config.blockDimZ = grid.threads.z;
     config.sharedMemBytes = grid.shared_bytes;
     config.hStream = stream.handle();
-    DriverAttributes attributes = driver_attributes(grid.attributes, false);
+    DriverAttributes attributes =
+        driver_attributes(grid.attributes, false, context_->starts_early());
     config.attrs = attributes.data();
     config.numAttrs = static_cast<unsigned>(attributes.size());
     boost::container::small_vector<void*, 16> arguments;

@@ -12,7 +12,9 @@ Result<std::shared_ptr<Context>> Context::primary(const Driver& driver, int ordi
   CUcontext retained = nullptr;
   REFRAIN_TRY(cuda::check(api.cuDevicePrimaryCtxRetain(&retained, device),
                           "cuDevicePrimaryCtxRetain for device " + std::to_string(ordinal)));
-  return std::make_shared<Context>(driver, device, retained, true);
+  auto made = std::make_shared<Context>(driver, device, retained, true);
+  REFRAIN_TRY(made->ask_what_it_can());
+  return made;
 }
 
 Result<std::shared_ptr<Context>> Context::adopt(const Driver& driver, CUcontext context) {
@@ -23,7 +25,15 @@ Result<std::shared_ptr<Context>> Context::adopt(const Driver& driver, CUcontext 
   CUcontext popped = nullptr;
   REFRAIN_TRY(cuda::check(api.cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent"));
   REFRAIN_TRY(asked);
-  return std::make_shared<Context>(driver, device, context, false);
+  auto made = std::make_shared<Context>(driver, device, context, false);
+  REFRAIN_TRY(made->ask_what_it_can());
+  return made;
+}
+
+Result<void> Context::ask_what_it_can() {
+  return check(api().cuDeviceGetAttribute(&compute_major_,
+                                          CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
+               "cuDeviceGetAttribute");
 }
 
 Context::~Context() {

@@ -35,6 +35,9 @@ class Context {
   [[nodiscard]] const DriverApi& api() const noexcept { return driver_.api(); }
   [[nodiscard]] CUdevice device() const noexcept { return device_; }
   [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
+  /// Whether a kernel can start while those before it still run; source: the CUDA C++ programming
+  /// guide, "Programmatic Dependent Launch": "from compute capability 9.0".
+  [[nodiscard]] bool starts_early() const noexcept { return compute_major_ >= 9; }
   /// A stream, which unless `flags` say otherwise waits for no other (and so not for the default
   /// stream); the caller destroys it.
   [[nodiscard]] Result<CUstream> create_stream(unsigned flags = CU_STREAM_NON_BLOCKING);
@@ -78,7 +81,10 @@ class Context {
   friend class InDriverCallback;
   [[nodiscard]] bool current() const noexcept;
 
+  Result<void> ask_what_it_can();
+
   Driver driver_;
+  int compute_major_ = 0;
   CUdevice device_;
   CUcontext handle_;
   bool retained_;

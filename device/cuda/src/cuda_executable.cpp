@@ -12,6 +12,8 @@ namespace {
 
 constexpr char kPreparing[] = "preparing";
 
+bool is_launch(const Node& node) noexcept { return std::holds_alternative<KernelCall>(node.call); }
+
 /// Of one line. The library's own addresses are 64-bit numbers.
 CUDA_MEMCPY3D line(std::uint64_t from, CUmemorytype from_type, std::uint64_t to,
                    CUmemorytype to_type, std::uint64_t bytes) noexcept {
@@ -122,7 +124,7 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const KernelCall& call) {
   params.blockDimY = call.grid.threads.y;
   params.blockDimZ = call.grid.threads.z;
   params.sharedMemBytes = call.grid.shared_bytes;
-  kernel.attributes = driver_attributes(call.grid.attributes, true);
+  kernel.attributes = driver_attributes(call.grid.attributes, true, false);
   params.kernelParams = kernel.arguments.data();
   for (const Argument& argument : graph_.arguments(node)) {
     patches_[argument.region].push_back(
@@ -214,9 +216,13 @@ Result<void> CudaExecutable::build() {
   std::vector<std::vector<CUgraphNode>> ends(graph_.nodes().size());
   auto each = pieces_.begin();
   for (std::size_t at = 0; at < ends.size(); ++at) {
+    const Node& node = graph_.nodes()[at];
     std::vector<CUgraphNode> before;
-    for (const std::uint32_t dependency : graph_.dependencies(graph_.nodes()[at])) {
-      before.insert(before.end(), ends[dependency].begin(), ends[dependency].end());
+    std::vector<CUgraphNode> kernels;  // beside which it may start
+    for (const std::uint32_t dependency : graph_.dependencies(node)) {
+      const bool early = starts_early(node) && is_launch(graph_.nodes()[dependency]);
+      std::vector<CUgraphNode>& among = early ? kernels : before;
+      among.insert(among.end(), ends[dependency].begin(), ends[dependency].end());
     }
     // Copies to a function side by side, the function behind them, copies from it behind that.
     std::vector<CUgraphNode> made;
@@ -224,6 +230,7 @@ Result<void> CudaExecutable::build() {
       const bool function = std::holds_alternative<HostPiece>(each->what);
       if (function && !made.empty()) before = std::exchange(made, {});
       Result<void> added = add(*each, before);
+      if (added.ok()) added = add_early_edges(kernels, each->handle);
       if (!added.ok()) return of_node(graph_, at, added.error(), kPreparing);
       if (function) {
         before = {each->handle};
@@ -233,6 +240,23 @@ Result<void> CudaExecutable::build() {
       }
     }
     ends[at] = made.empty() ? before : made;
+  }
+  return {};
+}
+
+bool CudaExecutable::starts_early(const Node& node) const noexcept {
+  const auto* const call = std::get_if<KernelCall>(&node.call);
+  return call != nullptr && call->grid.attributes.programmatic && context_->starts_early();
+}
+
+Result<void> CudaExecutable::add_early_edges(std::span<const CUgraphNode> from, CUgraphNode to) {
+  CUgraphEdgeData data{};
+  data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  for (const CUgraphNode each : from) {
+    REFRAIN_TRY(
+        context_->check(context_->api().cuGraphAddDependencies_v2(template_, &each, &to, &data, 1),
+                        "cuGraphAddDependencies"));
   }
   return {};
 }

@@ -151,6 +151,9 @@ class CudaExecutable final : public Executable {
   void place(std::size_t region, std::uint64_t address) noexcept;
   void let_go() noexcept;
   Result<void> add(Piece& piece, std::span<const CUgraphNode> after);
+  /// Whether it may start beside the kernels that it follows, and edges that say so.
+  [[nodiscard]] bool starts_early(const Node& node) const noexcept;
+  Result<void> add_early_edges(std::span<const CUgraphNode> from, CUgraphNode to);
   Result<void> instantiate();
   Result<void> upload();
   Result<void> update(Piece& piece);

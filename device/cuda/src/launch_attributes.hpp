@@ -8,11 +8,13 @@
 
 namespace refrain::cuda {
 
-using DriverAttributes = boost::container::static_vector<CUlaunchAttribute, 3>;
+using DriverAttributes = boost::container::static_vector<CUlaunchAttribute, 4>;
 
 /// As the driver takes them, those that differ from its own defaults. A priority is the stream's
-/// outside of graphs, so it is left out there.
-inline DriverAttributes driver_attributes(const LaunchAttributes& asked, bool in_graph) {
+/// outside of graphs, so it is left out there; in a graph it is the edges that let a kernel start
+/// early, and outside only where the device can do that.
+inline DriverAttributes driver_attributes(const LaunchAttributes& asked, bool in_graph,
+                                          bool starts_early) {
   DriverAttributes all;
   const auto add = [&](CUlaunchAttributeID id) -> CUlaunchAttributeValue& {
     CUlaunchAttribute attribute{};
@@ -28,6 +30,10 @@ inline DriverAttributes driver_attributes(const LaunchAttributes& asked, bool in
   }
   if (asked.cooperative) add(CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative = 1;
   if (in_graph && asked.priority != 0) add(CU_LAUNCH_ATTRIBUTE_PRIORITY).priority = asked.priority;
+  if (!in_graph && starts_early && asked.programmatic) {
+    add(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+        .programmaticStreamSerializationAllowed = 1;
+  }
   return all;
 }
 

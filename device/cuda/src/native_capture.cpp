@@ -76,6 +76,8 @@ Result<void> CapturedGraph::look() {
     REFRAIN_TRY(
         context_->check(api.cuGraphGetNodes(handle_, nodes.data(), &count), "cuGraphGetNodes"));
   }
+  std::vector<CUgraphNode> before(count);
+  std::vector<CUgraphEdgeData> data(count);
   for (const CUgraphNode node : nodes) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
     REFRAIN_TRY(context_->check(api.cuGraphNodeGetType(node, &type), "cuGraphNodeGetType"));
@@ -85,10 +87,15 @@ Result<void> CapturedGraph::look() {
                        " while it is captured, which no part of a graph can hold. (Ask for a "
                        "workspace.)");
     }
+    // With the data of the edges, without which a driver does not tell of those that have some.
+    std::size_t edges = count;
+    REFRAIN_TRY(
+        context_->check(api.cuGraphNodeGetDependencies_v2(node, before.data(), data.data(), &edges),
+                        "cuGraphNodeGetDependencies"));
     shape_.nodes.push_back(type);
+    shape_.edges += edges;
   }
-  return context_->check(api.cuGraphGetEdges_v2(handle_, nullptr, nullptr, nullptr, &shape_.edges),
-                         "cuGraphGetEdges");
+  return {};
 }
 
 /// A stream for one capture; used again unless something went wrong with it.

@@ -24,6 +24,10 @@ struct LaunchAttributes {
   Dim3 cluster{0, 0, 0};
   bool cooperative = false;   ///< All blocks run at once and may wait for each other.
   std::int32_t priority = 0;  ///< In a graph, as CUDA has it: the lower, the sooner.
+  /// The kernel may start while kernels before it still run (programmatic dependent launch, sm_90
+  /// and later), because it waits by itself (`cudaGridDependencySynchronize`, in every block)
+  /// before it touches memory that other work uses. One that does not is a race that nothing finds.
+  bool programmatic = false;
 
   friend constexpr bool operator==(const LaunchAttributes&,
                                    const LaunchAttributes&) noexcept = default;
