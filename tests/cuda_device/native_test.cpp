@@ -212,15 +212,15 @@ TEST_CASE(
          REQUIRE(api.cuStreamWaitEvent(forked, event, 0) == CUDA_SUCCESS);
          REQUIRE(api.cuMemsetD8Async(memory, 0, 16, forked) == CUDA_SUCCESS);
        }}};
-  for (const auto& [what, does] : bodies) {
-    CAPTURE(what);
-    const Error error =
-        doomed(stream, y,
-               [&, body = &does](const NativeCall& call, DeviceSpan<float> all) -> Result<void> {
-                 REFRAIN_TRY(library.set(call, all));
-                 (*body)(call);
-                 return {};  // it has not noticed
-               });
+  for (const auto& each : bodies) {
+    CAPTURE(each.first);
+    const Error error = doomed(
+        stream, y,
+        [&, body = &each.second](const NativeCall& call, DeviceSpan<float> all) -> Result<void> {
+          REFRAIN_TRY(library.set(call, all));
+          (*body)(call);
+          return {};  // it has not noticed
+        });
     says(error, "\"gemm\" (");
     says(error, "cuStreamEndCapture");
     says(error, "The capture of \"gemm\" was broken by its body");
