@@ -21,9 +21,6 @@ namespace {
 
 constexpr int kRows = 64;
 constexpr std::size_t kValues = std::size_t{kRows} * kRows;
-/// What NVIDIA advises for cuBLAS on a GPU of compute capability 9.0.
-constexpr std::uint64_t kWorkspace = std::uint64_t{32} << 20U;
-
 /// c = a b, row by row.
 void multiply(const float* a, const float* b, float* c) {
   for (int row = 0; row < kRows; ++row) {
@@ -100,6 +97,9 @@ refrain::Result<void> on_host() {
 }
 
 #ifdef HAS_CUDA
+/// What NVIDIA advises for cuBLAS on a GPU of compute capability 9.0.
+constexpr std::uint64_t kWorkspace = std::uint64_t{32} << 20U;
+
 refrain::Result<void> on_cuda(const std::string& library) {
   const auto device = refrain::cuda::Device::open();
   if (!device.ok()) return device.error();
