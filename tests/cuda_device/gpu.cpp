@@ -53,7 +53,7 @@ void nothing(const sim::Launch*) {}
 
 SharedBytes test_image() { return SharedBytes::copy_of(std::as_bytes(std::span(kImage))); }
 
-Gpu::Gpu(DeviceOptions options) {
+Gpu::Gpu(DeviceOptions options) : before(in_driver()) {
   device.emplace(cuda::Device::open({.driver = {REFRAIN_SIMCUDA}}, std::move(options)).value());
   control = sim::control(REFRAIN_SIMCUDA);
   REQUIRE(control != nullptr);
@@ -66,16 +66,20 @@ Gpu::Gpu(DeviceOptions options) {
   control->clear_journal();
 }
 
+std::string Gpu::in_driver() {
+  const sim::Control* const control = sim::control(REFRAIN_SIMCUDA);
+  std::string all;
+  for (const char* const kind : {"stream", "event", "library", "graph", "exec"}) {
+    all += std::to_string(control != nullptr ? control->live(kind) : 0) + " " + kind + ", ";
+  }
+  return all + std::to_string(control != nullptr ? control->memory_in_use() : 0) + " bytes";
+}
+
 Gpu::~Gpu() {
   control->release();
   control->clear_faults();
   device.reset();
-  if (leaves_something) return;
-  CHECK(control->memory_in_use() == 0);
-  for (const char* const kind : {"stream", "event", "library", "graph", "exec"}) {
-    CAPTURE(kind);
-    CHECK(control->live(kind) == 0);
-  }
+  if (!leaves_something) CHECK(in_driver() == before);
 }
 
 bool in_own_process() {

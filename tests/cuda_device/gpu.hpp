@@ -46,8 +46,11 @@ struct Gpu {
   }
   /// What the driver was called for since the journal was cleared, in order.
   std::vector<std::string> journal() const;
+  /// What lives in the driver; other cases of this process may have left something on purpose.
+  static std::string in_driver();
 
   static constexpr std::uint32_t kCount = 64;
+  const std::string before;
   /// What it leaves in the driver is not looked at.
   mutable bool leaves_something = false;
   std::optional<cuda::Device> device;

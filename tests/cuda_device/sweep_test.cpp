@@ -179,18 +179,11 @@ TEST_CASE(
   const cuda::DriverApi& api = driver.api();
   const TemporaryFolder folder;
   const std::string path = folder.file("step.refrain").string();
-  const auto left = [&] {
-    std::string all = std::to_string(bodies.control->memory_in_use()) + " bytes";
-    for (const char* const kind : {"stream", "event", "library", "graph", "exec"}) {
-      all += ", " + std::to_string(bodies.control->live(kind)) + " " + kind;
-    }
-    return all;
-  };
-  std::string before = left();
+  std::string before = Gpu::in_driver();
   const Run clean = run_with(api, path, "", 0);
   for (const Error& error : clean.errors) FAIL_CHECK(error.text());
   REQUIRE(clean.read == all(1));
-  REQUIRE(left() == before);
+  REQUIRE(Gpu::in_driver() == before);
   unsigned told_of = 0;
   unsigned runs = 0;
   for (const auto& each : clean.calls) {
@@ -209,8 +202,8 @@ TEST_CASE(
       } else {
         CHECK(broken.read == all(1));
       }
-      if (!kDestroys.contains(function)) CHECK(left() == before);
-      before = left();
+      if (!kDestroys.contains(function)) CHECK(Gpu::in_driver() == before);
+      before = Gpu::in_driver();
     }
   }
   bodies.leaves_something =
