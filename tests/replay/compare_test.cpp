@@ -1,10 +1,11 @@
 // Two devices compared node by node, and an instance stepped through.
+#include "refrain/replay/compare.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "refrain/host/device.hpp"
-#include "refrain/replay/compare.hpp"
 #include "refrain/replay/plan.hpp"
 
 namespace refrain {

@@ -1,6 +1,6 @@
-// Capture files: a sealed graph with everything that it needs but kernels of the host, on disk. Another
-// process, with another address layout, opens the file and has the same graph. docs/format.md says
-// what the bytes mean.
+// Capture files: a sealed graph with everything that it needs but kernels of the host, on disk.
+// Another process, with another address layout, opens the file and has the same graph.
+// docs/format.md says what the bytes mean.
 //
 // What must stay true: a file is untrusted input. A `CaptureFile` exists only when header, table
 // and every digest have been checked, and a `SealedGraph` comes out of it only when the whole of
