@@ -438,6 +438,63 @@ TEST_CASE("native work that leaves its stream in a capture fails, and the stream
   CHECK(gpu.control->live("graph") == 0);
 }
 
+TEST_CASE("P7: threads make, bind and replay instances of one plan with native work at once") {
+  const Gpu gpu;
+  const Library library;
+  Stream stream = gpu.stream();
+  const Buffer<float> y = gpu.buffer("y", Role::output);
+  OpenWindow window = stream.record().value();
+  stream.native<Out<float>>(
+      {"gemm", 64},
+      [&api = library.api](const NativeCall& call, DeviceSpan<float> all) {
+        return refused(
+            api.cuMemsetD32Async(address_of(all.address), 0x40000000, all.size, stream_of(call)));
+      },
+      y);
+  const Plan plan = Plan::prepare(*gpu.device, window.seal().value().graph()).value();
+  std::vector<std::thread> threads;
+  for (int each = 0; each < 4; ++each) {
+    threads.emplace_back([&] {
+      Stream own = gpu.stream();
+      const Buffer<float> result = gpu.buffer("result");
+      for (int round = 0; round < 8; ++round) {
+        Instance step = plan.instance().value();
+        CHECK(step.bind("y", result).ok());
+        CHECK(own.fill(result, 0.0F).executed_cleanly());
+        CHECK(step.replay(own).executed_cleanly());
+        CHECK(own.read(result).value() == all(2));
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+}
+
+TEST_CASE("a body may let go of memory, and native work may have no views and make no work") {
+  const Gpu gpu;
+  const Library library;
+  std::optional<Stream> stream(gpu.stream());
+  auto kept = std::make_shared<std::optional<Buffer<float>>>(gpu.filled(*stream, "kept", 1));
+  const Buffer<float> y = gpu.filled(*stream, "y", 1);
+  CHECK(stream
+            ->native<Out<float>>(
+                "gemm",
+                [&](const NativeCall& call, DeviceSpan<float> all) {
+                  kept->reset();
+                  return library.set(call, all);
+                },
+                y)
+            .executed_cleanly());
+  CHECK_FALSE(kept->has_value());
+  CHECK(stream->read(y).value() == all(2));
+  // Without views and without work.
+  CHECK(stream->native("nothing", [](const NativeCall&) {}).executed_cleanly());
+  OpenWindow window = stream->record().value();
+  CHECK(stream->native("nothing", [](const NativeCall&) {}).executed_cleanly());
+  Instance step = instance(window.seal().value()).value();
+  CHECK(step.replay(*stream).executed_cleanly());
+  CHECK(stream->sync().ok());
+}
+
 TEST_CASE("E6: a body that calls its device while its graph is made ready is refused the call") {
   const Gpu gpu;
   const Library library;
