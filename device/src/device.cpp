@@ -291,11 +291,23 @@ std::unique_ptr<Held> DeviceCore::next_held() noexcept {
   return windows_.empty() ? held_.pop() : nullptr;
 }
 
+void DeviceCore::destroy_put_off() noexcept {
+  for (;;) {
+    std::unique_ptr<Held> thing;
+    {
+      const Lock lock(mutex_);
+      if (put_off_.empty() || !put_off_.front()->may_go()) return;
+      thing = put_off_.pop();
+    }
+    destroy(std::move(thing));
+  }
+}
+
 void DeviceCore::destroy(std::unique_ptr<Held> thing) noexcept {
   {
     const Lock lock(mutex_);
-    if (!windows_.empty()) {
-      held_.push(std::move(thing));
+    if (!windows_.empty() || !thing->may_go()) {
+      (thing->may_go() ? held_ : put_off_).push(std::move(thing));
       return;
     }
   }
@@ -337,6 +349,7 @@ Result<void> DeviceCore::sync() {
   }
   for (const auto& ledger : ledgers) ledger->wait_for_all();
   order_.ended(point);  // E11: not before all of it has
+  destroy_put_off();
   for (const auto& ledger : ledgers) {
     if (std::optional<Error> failed = ledger->take_failure()) return *std::move(failed);
   }

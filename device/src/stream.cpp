@@ -48,6 +48,7 @@ Result<Stream> Device::stream_over(const MakeStream& make) const {
 }
 
 Result<Stream> Device::stream_now(const MakeStream& make) const {
+  core_->destroy_put_off();
   auto made = std::make_shared<StreamCore>(core_, next_stream());
   Result<std::unique_ptr<BackendStream>> backend = make(*made->ledger);
   if (!backend.ok()) {

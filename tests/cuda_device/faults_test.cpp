@@ -326,4 +326,34 @@ TEST_CASE("P6: an instance, a stream and buffers that go while work is in flight
   stream.reset();
 }
 
+TEST_CASE("M4: host work that lets go of a stream does not wait for it, and it goes later") {
+  for (const bool own : {true, false}) {
+    CAPTURE(own);
+    const Gpu gpu;
+    Stream other = gpu.stream();
+    const std::size_t streams = gpu.control->live("stream");
+    const Buffer<float> x = gpu.filled(other, "x", 1);
+    const Buffer<float> y = gpu.filled(other, "y", 1);
+    const auto goes = std::make_shared<std::optional<Stream>>(gpu.stream());
+    std::optional<Stream> stays(gpu.stream());
+    Stream& on = own ? **goes : *stays;
+    gpu.control->hold();
+    CHECK((*goes)->fill(x, 3.0F).executed_cleanly());
+    CHECK(on.host<Out<float>>(
+                "last",
+                [goes](std::span<float> all) {
+                  goes->reset();
+                  std::fill(all.begin(), all.end(), 2.0F);
+                },
+                y)
+              .executed_cleanly());
+    gpu.control->release();
+    CHECK(other.read(y).value() == all(2));
+    CHECK(other.read(x).value() == all(3));
+    stays.reset();
+    CHECK(gpu.device->sync().ok());
+    CHECK(gpu.control->live("stream") == streams);
+  }
+}
+
 }  // namespace refrain::test

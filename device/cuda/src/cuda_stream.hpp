@@ -98,6 +98,7 @@ class CudaStream final : public BackendStream {
   [[nodiscard]] bool silent() const noexcept override { return true; }
   Settled settle(Ticket ticket) noexcept override;
   void look() noexcept override;
+  [[nodiscard]] bool may_wait() const noexcept override { return !InDriverCallback::here(); }
 
   [[nodiscard]] CUstream handle() const noexcept { return handle_; }
   [[nodiscard]] Completion& completion() const noexcept { return completion_; }

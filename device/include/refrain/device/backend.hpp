@@ -99,6 +99,8 @@ class BackendStream {
   /// Of a silent stream: finds out how far it is, without waiting, for `settle` to say. The
   /// stream's thread calls it now and then, so that work which nobody asks about does not pile up.
   virtual void look() noexcept {}
+  /// Of a silent stream: whether this thread may wait for its work, and so destroy it.
+  [[nodiscard]] virtual bool may_wait() const noexcept { return true; }
 };
 
 /// A launch with its addresses in place. Borrows; a backend that runs it later copies, but for the

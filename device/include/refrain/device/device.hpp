@@ -108,6 +108,9 @@ class DeviceCore final : public OpenWindows {
   /// Destroys `thing`: now, or, while any window is open, when the last of them has closed (C19).
   /// (A window that opens while it is destroyed does not wait for that.)
   void destroy(std::unique_ptr<Held> thing) noexcept;
+  /// What could not be destroyed where its last owner let go of it: `sync`, and who makes a stream,
+  /// see to that.
+  void destroy_put_off() noexcept;
   /// The same of memory, which also waits for the call of this thread that uses some.
   void free(std::unique_ptr<Held> memory) noexcept;
   /// The backend refused a call that belongs to no stream: dooms every window that this thread uses
@@ -155,6 +158,7 @@ class DeviceCore final : public OpenWindows {
   std::vector<Window*> windows_ REFRAIN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> open_windows_{0};  // how many those are
   std::set<KernelKey> loaded_ REFRAIN_GUARDED_BY(mutex_);
+  HeldList put_off_ REFRAIN_GUARDED_BY(mutex_);
   HeldList held_ REFRAIN_GUARDED_BY(mutex_);  // last: what it destroys uses the others
 };
 

@@ -19,6 +19,9 @@ class Held {
   Held& operator=(const Held&) = delete;
   virtual ~Held() = default;
 
+  /// Whether this thread may destroy it.
+  [[nodiscard]] virtual bool may_go() const noexcept { return true; }
+
  private:
   friend class HeldList;
   Held* next_ = nullptr;
@@ -36,6 +39,8 @@ class HeldList {
   }
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  /// The next that `pop` answers; null when it is empty.
+  [[nodiscard]] const Held* front() const noexcept { return first_; }
   void push(std::unique_ptr<Held> held) noexcept {
     (last_ != nullptr ? last_->next_ : first_) = held.get();
     last_ = held.release();
@@ -66,6 +71,13 @@ template <class Owner>
 auto hold_for(std::shared_ptr<DeviceCore> device, Owner owner) {
   struct Owned final : Held {
     explicit Owned(Owner from) noexcept : owner(std::move(from)) {}
+    [[nodiscard]] bool may_go() const noexcept override {
+      if constexpr (requires { owner.may_go(); }) {
+        return owner.may_go();
+      } else {
+        return true;
+      }
+    }
     Owner owner;
   };
   auto owned = std::make_unique<Owned>(std::move(owner));

@@ -32,6 +32,7 @@ class LiveStream {
     device_->detach(*ledger_);
   }
   [[nodiscard]] BackendStream* get() const noexcept { return stream_.get(); }
+  [[nodiscard]] bool may_go() const noexcept { return stream_ == nullptr || stream_->may_wait(); }
 
  private:
   DeviceCore* device_;
