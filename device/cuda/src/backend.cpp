@@ -13,6 +13,7 @@
 #include "launch_attributes.hpp"
 #include "make_backend.hpp"
 #include "native_capture.hpp"
+#include "refrain/base/text.hpp"
 #include "transfers.hpp"
 
 namespace refrain::cuda {
@@ -36,6 +37,38 @@ struct EagerCall {
     if (!here.may_run()) return;
     static_cast<void>(it.completion->run(it.ticket, [&] { return it.call->call(); }));
   }
+};
+
+/// The work that a body gives to a stream. It must not outlive the call that it belongs to, unless
+/// that succeeds.
+class GivenByBody {
+ public:
+  GivenByBody(const Context& context, CudaStream& stream) noexcept
+      : context_(context), stream_(stream) {}
+  GivenByBody(const GivenByBody&) = delete;
+  GivenByBody& operator=(const GivenByBody&) = delete;
+  ~GivenByBody() {
+    if (kept_) return;
+    end_capture(context_, stream_.handle());
+    stream_.drain();
+  }
+  /// The call succeeds, unless the body has left its stream in a capture.
+  Result<void> keep(const BoundNative& native) {
+    if (end_capture(context_, stream_.handle())) {
+      return Error(
+          ErrorKind::wrong_state,
+          "The body of " + quote(native.function->signature.name) +
+              " has left its stream in a capture, so its work would not run but become "
+              "part of a graph. That capture has been ended, and what it held is dropped.");
+    }
+    kept_ = true;
+    return {};
+  }
+
+ private:
+  const Context& context_;
+  CudaStream& stream_;
+  bool kept_ = false;
 };
 
 class CudaBackend final : public Backend {
@@ -257,8 +290,7 @@ class CudaBackend final : public Backend {
     config.blockDimZ = grid.threads.z;
     config.sharedMemBytes = grid.shared_bytes;
     config.hStream = stream.handle();
-    DriverAttributes attributes =
-        driver_attributes(grid.attributes, false, context_->starts_early());
+    DriverAttributes attributes = stream_attributes(grid.attributes, context_->can_start_early());
     config.attrs = attributes.data();
     config.numAttrs = static_cast<unsigned>(attributes.size());
     boost::container::small_vector<void*, 16> arguments;
@@ -301,23 +333,11 @@ class CudaBackend final : public Backend {
                            "cuMemsetD32Async");
   }
   Result<void> issue_one(CudaStream& stream, const BoundNative& native, Ticket) {
-    Result<void> called = [&]() -> Result<void> {
-      const Current here(*context_);
-      REFRAIN_TRY(context_->check(here.code(), "cuCtxPushCurrent"));
-      try {
-        REFRAIN_TRY(native.call(stream.handle()));
-      } catch (...) {
-        static_cast<void>(not_left_capturing(*context_, stream.handle(), native));
-        stream.drain();
-        throw;
-      }
-      return {};
-    }();
-    const Result<void> left = not_left_capturing(*context_, stream.handle(), native);
-    if (called.ok()) called = left;
-    // It may have given some of its work, which must not outlive this call.
-    if (!called.ok()) stream.drain();
-    return called;
+    const Current here(*context_);
+    REFRAIN_TRY(context_->check(here.code(), "cuCtxPushCurrent"));
+    GivenByBody given(*context_, stream);
+    REFRAIN_TRY(native.call(stream.handle()));
+    return given.keep(native);
   }
   Result<void> issue_one(CudaStream& stream, const BoundHost& host, Ticket ticket) {
     context_->sweep();

@@ -13,7 +13,7 @@ Result<std::shared_ptr<Context>> Context::primary(const Driver& driver, int ordi
   REFRAIN_TRY(cuda::check(api.cuDevicePrimaryCtxRetain(&retained, device),
                           "cuDevicePrimaryCtxRetain for device " + std::to_string(ordinal)));
   auto made = std::make_shared<Context>(driver, device, retained, true);
-  REFRAIN_TRY(made->ask_what_it_can());
+  REFRAIN_TRY(made->ask_capability());
   return made;
 }
 
@@ -26,11 +26,11 @@ Result<std::shared_ptr<Context>> Context::adopt(const Driver& driver, CUcontext 
   REFRAIN_TRY(cuda::check(api.cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent"));
   REFRAIN_TRY(asked);
   auto made = std::make_shared<Context>(driver, device, context, false);
-  REFRAIN_TRY(made->ask_what_it_can());
+  REFRAIN_TRY(made->ask_capability());
   return made;
 }
 
-Result<void> Context::ask_what_it_can() {
+Result<void> Context::ask_capability() {
   return check(api().cuDeviceGetAttribute(&compute_major_,
                                           CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
                "cuDeviceGetAttribute");

@@ -37,7 +37,7 @@ class Context {
   [[nodiscard]] CUcontext handle() const noexcept { return handle_; }
   /// Whether a kernel can start while those before it still run; source: the CUDA C++ programming
   /// guide, "Programmatic Dependent Launch": "from compute capability 9.0".
-  [[nodiscard]] bool starts_early() const noexcept { return compute_major_ >= 9; }
+  [[nodiscard]] bool can_start_early() const noexcept { return compute_major_ >= 9; }
   /// A stream, which unless `flags` say otherwise waits for no other (and so not for the default
   /// stream); the caller destroys it.
   [[nodiscard]] Result<CUstream> create_stream(unsigned flags = CU_STREAM_NON_BLOCKING);
@@ -81,7 +81,7 @@ class Context {
   friend class InDriverCallback;
   [[nodiscard]] bool current() const noexcept;
 
-  Result<void> ask_what_it_can();
+  Result<void> ask_capability();
 
   Driver driver_;
   int compute_major_ = 0;

@@ -124,7 +124,7 @@ Result<void> CudaExecutable::lay_out(std::size_t at, const KernelCall& call) {
   params.blockDimY = call.grid.threads.y;
   params.blockDimZ = call.grid.threads.z;
   params.sharedMemBytes = call.grid.shared_bytes;
-  kernel.attributes = driver_attributes(call.grid.attributes, true, false);
+  kernel.attributes = node_attributes(call.grid.attributes);
   params.kernelParams = kernel.arguments.data();
   for (const Argument& argument : graph_.arguments(node)) {
     patches_[argument.region].push_back(
@@ -246,7 +246,7 @@ Result<void> CudaExecutable::build() {
 
 bool CudaExecutable::starts_early(const Node& node) const noexcept {
   const auto* const call = std::get_if<KernelCall>(&node.call);
-  return call != nullptr && call->grid.attributes.programmatic && context_->starts_early();
+  return call != nullptr && call->grid.attributes.programmatic && context_->can_start_early();
 }
 
 Result<void> CudaExecutable::add_early_edges(std::span<const CUgraphNode> from, CUgraphNode to) {
@@ -309,9 +309,9 @@ Result<CapturedGraph> CudaExecutable::capture(Piece& piece) {
   return Error(
       ErrorKind::invalid_argument,
       "Its body made other work than before: " + std::to_string(captured->shape().nodes.size()) +
-          " nodes and " + std::to_string(captured->shape().edges) + " edges, where it was " +
+          " nodes and " + std::to_string(captured->shape().edges.size()) + " edges, where it was " +
           std::to_string(native.shape->nodes.size()) + " and " +
-          std::to_string(native.shape->edges) +
+          std::to_string(native.shape->edges.size()) +
           ", or of other kinds. (It must make the same work on whatever addresses.)");
 }
 

@@ -124,12 +124,13 @@ Result<void> CudaKernel::takes(std::uint32_t shared_bytes) const {
       context_->check(context_->api().cuFuncGetAttribute(
                           &most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function_),
                       "cuFuncGetAttribute"));
-  if (static_cast<std::int64_t>(shared_bytes) <= most) return {};
-  REFRAIN_TRY(context_->check(
-      context_->api().cuFuncSetAttribute(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                         static_cast<int>(shared_bytes)),
-      "cuFuncSetAttribute"));
-  shared_bytes_ = shared_bytes;
+  if (static_cast<std::int64_t>(shared_bytes) > most) {
+    REFRAIN_TRY(context_->check(context_->api().cuFuncSetAttribute(
+                                    function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    static_cast<int>(shared_bytes)),
+                                "cuFuncSetAttribute"));
+  }
+  shared_bytes_ = shared_bytes;  // so much is not asked about again
   return {};
 }
 

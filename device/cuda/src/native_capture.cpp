@@ -1,7 +1,6 @@
 #include "native_capture.hpp"
 
-#include <exception>
-#include <optional>
+#include <algorithm>
 
 #include "driver_error.hpp"
 #include "refrain/base/text.hpp"
@@ -28,26 +27,10 @@ class CaptureMode {
   CUresult exchanged_ = CUDA_SUCCESS;
 };
 
-std::string of(const BoundNative& native) { return quote(native.function->signature.name); }
-
-/// Ends the capture of `stream`, if there is one; what it had captured is dropped. Answers whether
-/// there was one.
-bool end_capture(const Context& context, CUstream stream) noexcept {
-  const Current here(context);
-  const DriverApi& api = context.api();
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (api.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS) return false;
-  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return false;
-  CUgraph graph = nullptr;
-  api.cuStreamEndCapture(stream, &graph);
-  if (graph != nullptr) api.cuGraphDestroy(graph);
-  return true;
-}
-
 /// The body has broken its capture, as `ended` says.
 Error broken(const BoundNative& native, const Error& ended) {
   return ended.with_context(
-      "The capture of " + of(native) +
+      "The capture of " + quote(native.function->signature.name) +
       " was broken by its body: it may not allocate, synchronise, use the default "
       "stream, or leave a stream that it forked. (NativeWork can be captured relaxed, "
       "for what another thread's capture would forbid.)");
@@ -61,6 +44,18 @@ std::string_view not_in_a_child(CUgraphNodeType type) noexcept {
 }
 
 }  // namespace
+
+bool end_capture(const Context& context, CUstream stream) noexcept {
+  const Current here(context);
+  const DriverApi& api = context.api();
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (api.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS) return false;
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return false;
+  CUgraph graph = nullptr;
+  api.cuStreamEndCapture(stream, &graph);
+  if (graph != nullptr) api.cuGraphDestroy(graph);
+  return true;
+}
 
 CapturedGraph::~CapturedGraph() {
   if (handle_ == nullptr) return;
@@ -78,27 +73,32 @@ Result<void> CapturedGraph::look() {
   }
   std::vector<CUgraphNode> before(count);
   std::vector<CUgraphEdgeData> data(count);
-  for (const CUgraphNode node : nodes) {
+  for (std::size_t at = 0; at < count; ++at) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    REFRAIN_TRY(context_->check(api.cuGraphNodeGetType(node, &type), "cuGraphNodeGetType"));
+    REFRAIN_TRY(context_->check(api.cuGraphNodeGetType(nodes[at], &type), "cuGraphNodeGetType"));
     if (const std::string_view does = not_in_a_child(type); !does.empty()) {
       return Error(ErrorKind::device_refused,
                    "Its body " + std::string(does) +
                        " while it is captured, which no part of a graph can hold. (Ask for a "
                        "workspace.)");
     }
+    shape_.nodes.push_back(type);
     // With the data of the edges, without which a driver does not tell of those that have some.
     std::size_t edges = count;
-    REFRAIN_TRY(
-        context_->check(api.cuGraphNodeGetDependencies_v2(node, before.data(), data.data(), &edges),
-                        "cuGraphNodeGetDependencies"));
-    shape_.nodes.push_back(type);
-    shape_.edges += edges;
+    REFRAIN_TRY(context_->check(
+        api.cuGraphNodeGetDependencies_v2(nodes[at], before.data(), data.data(), &edges),
+        "cuGraphNodeGetDependencies"));
+    for (std::size_t edge = 0; edge < edges; ++edge) {
+      const auto from = std::find(nodes.begin(), nodes.end(), before[edge]);
+      shape_.edges.emplace_back(from - nodes.begin(), at);
+    }
   }
+  std::sort(shape_.edges.begin(), shape_.edges.end());
   return {};
 }
 
-/// A stream for one capture; used again unless something went wrong with it.
+/// A stream for one capture. Used again when that has ended well; else the capture is ended,
+/// whatever it has come to, and the stream destroyed.
 class NativeCaptures::OneStream {
  public:
   explicit OneStream(NativeCaptures& of) noexcept : of_(of) {}
@@ -114,7 +114,6 @@ class NativeCaptures::OneStream {
   Result<void> open() {
     {
       const Lock lock(of_.mutex_);
-      of_.idle_.reserve(4);  // as many as instances are usually made at once
       if (!of_.idle_.empty()) {
         handle_ = of_.idle_.back();
         of_.idle_.pop_back();
@@ -133,7 +132,7 @@ class NativeCaptures::OneStream {
  private:
   [[nodiscard]] bool given_back() const noexcept {
     const Lock lock(of_.mutex_);
-    if (of_.idle_.size() == of_.idle_.capacity()) return false;
+    if (of_.idle_.size() == of_.idle_.capacity()) return false;  // destroyed
     of_.idle_.push_back(handle_);
     return true;
   }
@@ -163,32 +162,15 @@ Result<CapturedGraph> NativeCaptures::capture(const BoundNative& native) {
   REFRAIN_TRY(context_->check(mode.code(), "cuThreadExchangeStreamCaptureMode"));
   REFRAIN_TRY(context_->check(api.cuStreamBeginCapture_v2(stream.handle(), wanted),
                               "cuStreamBeginCapture"));
-  Result<void> called;
-  std::exception_ptr thrown;
-  try {
-    called = native.call(stream.handle());
-  } catch (...) {
-    thrown = std::current_exception();
-  }
+  REFRAIN_TRY(native.call(stream.handle()));  // else, or if it throws, `stream` ends the capture
   CUgraph graph = nullptr;
   const CUresult code = api.cuStreamEndCapture(stream.handle(), &graph);
   CapturedGraph captured(context_, graph);
   const Result<void> ended = context_->check(code, "cuStreamEndCapture");
-  if (ended.ok()) stream.is_clean();
-  if (thrown != nullptr) std::rethrow_exception(thrown);
-  if (!called.ok()) return called.error();
   if (!ended.ok()) return broken(native, ended.error());
+  stream.is_clean();
   REFRAIN_TRY(captured.look());
   return captured;
-}
-
-Result<void> not_left_capturing(const Context& context, CUstream stream,
-                                const BoundNative& native) {
-  if (!end_capture(context, stream)) return {};
-  return Error(ErrorKind::wrong_state,
-               "The body of " + of(native) +
-                   " has left its stream in a capture, so its work would not run but become part "
-                   "of a graph. That capture has been ended, and what it held is dropped.");
 }
 
 }  // namespace refrain::cuda

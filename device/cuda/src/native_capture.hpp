@@ -3,6 +3,8 @@
 // ended, whatever the body did. Private to device/cuda.
 #pragma once
 
+#include <boost/container/static_vector.hpp>
+#include <cstddef>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,11 +14,11 @@
 
 namespace refrain::cuda {
 
-/// What a body made: the kinds of its nodes in the order in which it made them, and how many edges
-/// they have.
+/// What a body made: the kinds of its nodes in the order in which it made them, and their edges by
+/// the places of both, sorted.
 struct NativeShape {
   std::vector<CUgraphNodeType> nodes;
-  std::size_t edges = 0;
+  std::vector<std::pair<std::ptrdiff_t, std::size_t>> edges;
 
   friend bool operator==(const NativeShape&, const NativeShape&) = default;
 };
@@ -66,10 +68,12 @@ class NativeCaptures {
   std::shared_ptr<Context> context_;
   bool checks_;
   Mutex mutex_;
-  std::vector<CUstream> idle_ REFRAIN_GUARDED_BY(mutex_);
+  // As many as instances are usually made at once.
+  boost::container::static_vector<CUstream, 4> idle_ REFRAIN_GUARDED_BY(mutex_);
 };
 
-/// `stream` was given to a body. Ends a capture that the body has left open there, and refuses.
-Result<void> not_left_capturing(const Context& context, CUstream stream, const BoundNative& native);
+/// Ends the capture of `stream`, if there is one; what it had captured is dropped. Answers whether
+/// there was one.
+bool end_capture(const Context& context, CUstream stream) noexcept;
 
 }  // namespace refrain::cuda

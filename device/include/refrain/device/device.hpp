@@ -158,8 +158,9 @@ class DeviceCore final : public OpenWindows {
   std::vector<Window*> windows_ REFRAIN_GUARDED_BY(mutex_);
   std::atomic<std::size_t> open_windows_{0};  // how many those are
   std::set<KernelKey> loaded_ REFRAIN_GUARDED_BY(mutex_);
-  HeldList put_off_ REFRAIN_GUARDED_BY(mutex_);
-  HeldList held_ REFRAIN_GUARDED_BY(mutex_);  // last: what it destroys uses the others
+  // Last: what they destroy uses the others.
+  HeldList put_off_ REFRAIN_GUARDED_BY(mutex_);  // until a thread comes that may destroy it
+  HeldList held_ REFRAIN_GUARDED_BY(mutex_);     // until no window is open (C19)
 };
 
 /// A device. Safe to share; copying shares.
