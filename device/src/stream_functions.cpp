@@ -19,10 +19,14 @@ struct NativePins {
   std::shared_ptr<MemoryBlock> workspace;
 };
 
-Error without_workspace(const Error& error, const NativeFunction& function) {
-  return error.with_context("While making a workspace of " +
-                            std::to_string(function.workspace_bytes) + " bytes for " +
-                            quote(function.signature.name) + ".");
+std::uint64_t workspace_bytes(const HostFunction&) noexcept { return 0; }
+std::uint64_t workspace_bytes(const NativeFunction& function) noexcept {
+  return function.workspace_bytes;
+}
+
+Error without_workspace(const Error& error, const KernelSignature& of, std::uint64_t bytes) {
+  return error.with_context("While making a workspace of " + std::to_string(bytes) + " bytes for " +
+                            quote(of.name) + ".");
 }
 
 }  // namespace
@@ -35,14 +39,37 @@ struct Stream::FunctionWork {
   OpenScope& scope;
 };
 
-template <class Record, class Run>
-ScopedOutcome<void> Stream::call_function(const KernelSignature& signature,
-                                          const std::shared_ptr<const Allocation>& workspace,
-                                          CheckedArguments& checked,
+template <class Function, class Record, class Run>
+ScopedOutcome<void> Stream::call_function(const std::shared_ptr<const Function>& function,
+                                          const char* call, std::span<const std::byte> block,
                                           std::span<const StagedArgument> views, Where where,
                                           Record&& record, Run&& run) {
+  return issuing(
+      [&] { return call_function_now(*function, call, block, views, where, record, run); },
+      [&](const Error& thrown) {
+        fail_arguments(function->signature.name, grid(1, where), thrown, views);
+      });
+}
+
+template <class Function, class Record, class Run>
+ScopedOutcome<void> Stream::call_function_now(const Function& function, const char* call,
+                                              std::span<const std::byte> block,
+                                              std::span<const StagedArgument> views, Where where,
+                                              Record& record, Run& run) {
+  if (Result<void> allowed = may(call); !allowed.ok()) return std::move(allowed).error();
+  const KernelSignature& signature = function.signature;
   const KernelId name = intern_kernel_name(signature.name);
+  const IssuingCall in_use(*core_);
+  CheckedArguments checked(write_set());
+  checked.check(*core_->device, signature, block, views, "calling", where);
   boost::container::small_vector<StagedArgument, 8> arguments(views.begin(), views.end());
+  std::shared_ptr<const Allocation> workspace;
+  if (!checked.refused) {
+    const std::uint64_t bytes = workspace_bytes(function);
+    Result<std::shared_ptr<const Allocation>> made = workspace_to_record(signature, bytes);
+    if (!made.ok()) checked.refused = without_workspace(made.error(), signature, bytes);
+    if (made.ok()) workspace = *std::move(made);
+  }
   if (workspace != nullptr) {
     arguments.push_back({signature.block_bytes, Direction::out, workspace->whole()});
     checked.writes.add(workspace->whole());
@@ -78,22 +105,8 @@ ScopedOutcome<void> Stream::call_function(const KernelSignature& signature,
 ScopedOutcome<void> Stream::host_packed(const std::shared_ptr<const HostFunction>& function,
                                         std::span<const std::byte> block,
                                         std::span<const StagedArgument> views, Where where) {
-  return issuing([&] { return host_now(function, block, views, where); },
-                 [&](const Error& thrown) {
-                   fail_arguments(function->signature.name, grid(1, where), thrown, views);
-                 });
-}
-
-ScopedOutcome<void> Stream::host_now(const std::shared_ptr<const HostFunction>& function,
-                                     std::span<const std::byte> block,
-                                     std::span<const StagedArgument> views, Where where) {
-  if (Result<void> allowed = may("take host work"); !allowed.ok())
-    return std::move(allowed).error();
-  const IssuingCall call(*core_);
-  CheckedArguments checked(write_set());
-  checked.check(*core_->device, function->signature, block, views, "calling", where);
   return call_function(
-      function->signature, nullptr, checked, views, where,
+      function, "take host work", block, views, where,
       [&](Window& window, const FunctionWork& work) -> Result<void> {
         window.stage_host(function, work.arguments, where, core_->member);
         return {};
@@ -106,31 +119,8 @@ ScopedOutcome<void> Stream::host_now(const std::shared_ptr<const HostFunction>& 
 ScopedOutcome<void> Stream::native_packed(const std::shared_ptr<const NativeFunction>& function,
                                           std::span<const std::byte> block,
                                           std::span<const StagedArgument> views, Where where) {
-  return issuing([&] { return native_now(function, block, views, where); },
-                 [&](const Error& thrown) {
-                   fail_arguments(function->signature.name, grid(1, where), thrown, views);
-                 });
-}
-
-ScopedOutcome<void> Stream::native_now(const std::shared_ptr<const NativeFunction>& function,
-                                       std::span<const std::byte> block,
-                                       std::span<const StagedArgument> views, Where where) {
-  if (Result<void> allowed = may("take native work"); !allowed.ok())
-    return std::move(allowed).error();
-  const IssuingCall call(*core_);
-  CheckedArguments checked(write_set());
-  checked.check(*core_->device, function->signature, block, views, "calling", where);
-  std::shared_ptr<const Allocation> workspace;
-  if (!checked.refused) {
-    Result<std::shared_ptr<const Allocation>> made = workspace_to_record(*function);
-    if (made.ok()) {
-      workspace = *std::move(made);
-    } else {
-      checked.refused = without_workspace(made.error(), *function);
-    }
-  }
   return call_function(
-      function->signature, workspace, checked, views, where,
+      function, "take native work", block, views, where,
       [&](Window& window, const FunctionWork& work) -> Result<void> {
         if (window.state() != WindowState::recording) return {};  // it will not seal
         const BoundNative native{function.get(), work.views, work.workspace};
@@ -142,16 +132,16 @@ ScopedOutcome<void> Stream::native_now(const std::shared_ptr<const NativeFunctio
       [&](const FunctionWork& work) { return run_native(function, work); });
 }
 
-Result<std::shared_ptr<const Allocation>> Stream::workspace_to_record(
-    const NativeFunction& function) {
-  const Window* const window = capturing();
-  const bool wanted = function.workspace_bytes != 0 && window != nullptr &&
-                      window->state() == WindowState::recording;
-  if (!wanted) return std::shared_ptr<const Allocation>();
+Result<std::shared_ptr<const Allocation>> Stream::workspace_to_record(const KernelSignature& of,
+                                                                      std::uint64_t bytes) {
+  const Window* const window = bytes != 0 ? capturing() : nullptr;
+  if (window == nullptr || window->state() != WindowState::recording) {
+    return std::shared_ptr<const Allocation>();
+  }
   Region region;
-  region.name = function.signature.name + " workspace";
+  region.name = of.name + " workspace";
   region.role = Role::scratch;
-  region.bytes = function.workspace_bytes;
+  region.bytes = bytes;
   region.alignment = kWorkspaceAlignment;
   return core_->device->allocate(core_->device, std::move(region), false);
 }
@@ -164,7 +154,7 @@ Result<void> Stream::run_native(const std::shared_ptr<const NativeFunction>& fun
     // No buffer: what it holds is nobody's, so nobody is told that it is bad.
     Result<std::shared_ptr<MemoryBlock>> made =
         core_->device->allocate_block(core_->device, bytes, kWorkspaceAlignment);
-    if (!made.ok()) return without_workspace(made.error(), *function);
+    if (!made.ok()) return without_workspace(made.error(), function->signature, bytes);
     pins->workspace = *std::move(made);
     native.workspace = {pins->workspace->address(), bytes};
   }

@@ -394,23 +394,22 @@ class Stream {
   ScopedOutcome<void> launch_extent_now(const LoadedKernel& kernel, const BufferBinding& extent,
                                         std::span<const std::byte> block,
                                         std::span<const StagedArgument> arguments, Where where);
-  ScopedOutcome<void> host_now(const std::shared_ptr<const HostFunction>& function,
-                               std::span<const std::byte> block,
-                               std::span<const StagedArgument> views, Where where);
-  ScopedOutcome<void> native_now(const std::shared_ptr<const NativeFunction>& function,
-                                 std::span<const std::byte> block,
-                                 std::span<const StagedArgument> views, Where where);
   struct FunctionWork;
-  /// Host or native work whose arguments have been looked at; `workspace`, if any, is that of the
-  /// node which `record(window, work)` stages. Outside a window `run(work)` issues it.
-  template <class Record, class Run>
-  ScopedOutcome<void> call_function(const KernelSignature& signature,
-                                    const std::shared_ptr<const Allocation>& workspace,
-                                    CheckedArguments& checked,
+  /// Host or native work, which is refused as `call` where the program's code may not make it. In a
+  /// window `record(window, work)` stages its node, else `run(work)` issues it.
+  template <class Function, class Record, class Run>
+  ScopedOutcome<void> call_function(const std::shared_ptr<const Function>& function,
+                                    const char* call, std::span<const std::byte> block,
                                     std::span<const StagedArgument> views, Where where,
                                     Record&& record, Run&& run);
+  template <class Function, class Record, class Run>
+  ScopedOutcome<void> call_function_now(const Function& function, const char* call,
+                                        std::span<const std::byte> block,
+                                        std::span<const StagedArgument> views, Where where,
+                                        Record& record, Run& run);
   /// The workspace of a node that is about to be recorded; null where none is.
-  Result<std::shared_ptr<const Allocation>> workspace_to_record(const NativeFunction& function);
+  Result<std::shared_ptr<const Allocation>> workspace_to_record(const KernelSignature& of,
+                                                                std::uint64_t bytes);
   Result<void> run_native(const std::shared_ptr<const NativeFunction>& function,
                           const FunctionWork& work);
   /// Makes a call of the backend that may call the body of native work, which must not
