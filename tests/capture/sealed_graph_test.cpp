@@ -426,6 +426,76 @@ TEST_CASE("scratch that is read before the graph writes it is refused, with who 
   }
 }
 
+TEST_CASE(
+    "native work without a body, or whose workspace is another than it asks for, is refused") {
+  /// A call of it behind the sound nodes, with y (in and out) and a workspace of 512 bytes.
+  const auto with_call = [](GraphParts& parts) {
+    auto function = std::make_shared<NativeFunction>();
+    function->signature = {"gemm", 1, 8, {view_of_floats(0, Direction::in_out)}};
+    function->workspace_bytes = 512;
+    function->body = [](const NativeCall&, std::span<const DeviceMemory>) -> Result<void> {
+      return {};
+    };
+    parts.native_functions.push_back(function);
+    parts.regions.push_back(region("", Role::scratch, 512));
+    parts.regions.back().alignment = kWorkspaceAlignment;
+    Node node;
+    node.call = NativeFunctionCall{0};
+    node.arguments = {static_cast<std::uint32_t>(parts.arguments.size()), 2};
+    parts.arguments.push_back({0, Direction::in_out, kY, {0, 64}});
+    parts.arguments.push_back({8, Direction::out, 3, {0, 512}});
+    parts.nodes.push_back(node);
+    return function;
+  };
+  GraphParts sound = sound_parts();
+  with_call(sound);
+  const Result<SealedGraph> made = SealedGraph::make(std::move(sound));
+  REQUIRE_MESSAGE(made.ok(), made.error().text());
+  CHECK(made->node_name(made->nodes()[3]) == "gemm");
+  constexpr std::string_view kNone = "has no workspace of 512 bytes for \"gemm\"";
+  refuses({
+      {"no body",
+       [&](GraphParts& parts) { with_call(parts)->body = nullptr; },
+       {"native function has no body"}},
+      {"another function",
+       [&](GraphParts& parts) {
+         with_call(parts);
+         parts.nodes[3].call = NativeFunctionCall{1};
+       },
+       {"names native function 1 of 1"}},
+      {"no workspace",
+       [&](GraphParts& parts) {
+         with_call(parts);
+         parts.nodes[3].arguments.count = 1;
+       },
+       {kNone}},
+      {"a part of one",
+       [&](GraphParts& parts) {
+         with_call(parts);
+         parts.arguments.back().range.end = 256;
+       },
+       {kNone}},
+      {"one that is read",
+       [&](GraphParts& parts) {
+         with_call(parts);
+         parts.arguments.back().direction = Direction::in_out;
+       },
+       {kNone}},
+      {"one in another place of the block",
+       [&](GraphParts& parts) {
+         with_call(parts);
+         parts.arguments.back().offset = 16;
+       },
+       {kNone}},
+      {"one that is not aligned",
+       [&](GraphParts& parts) {
+         with_call(parts);
+         parts.regions.back().alignment = 64;
+       },
+       {kNone}},
+  });
+}
+
 TEST_CASE("C14: the regions of frozen host bytes are listed") {
   GraphParts parts = sound_parts();
   parts.regions[kWeights].frozen = true;

@@ -57,6 +57,14 @@ std::size_t count(const std::vector<std::string>& all, const std::string& name) 
   return static_cast<std::size_t>(std::count(all.begin(), all.end(), name));
 }
 
+/// The graph of native work that writes `y`.
+template <class Body>
+Recording recorded(Stream& on, const NativeWork& work, const Buffer<float>& y, Body&& body) {
+  OpenWindow window = on.record().value();
+  CHECK(on.native<Out<float>>(work, std::forward<Body>(body), y).executed_cleanly());
+  return window.seal({.name = "decode"}).value();
+}
+
 /// Records `work(stream, y)` on `on`; answers why it does not seal.
 template <class Work>
 Error doomed(Stream& on, const Buffer<float>& y, Work&& work) {
@@ -274,9 +282,7 @@ TEST_CASE("native work that is captured relaxed may do what a capture forbids") 
     REFRAIN_TRY(refused(library.api.cuMemFree_v2(more)));
     return library.set(call, all);
   };
-  OpenWindow window = stream.record().value();
-  CHECK(stream.native<Out<float>>({"gemm", 0, Effects::none(), true}, body, y).executed_cleanly());
-  Instance step = instance(window.seal().value()).value();
+  Instance step = instance(recorded(stream, {"gemm", 0, Effects::none(), true}, y, body)).value();
   CHECK(step.replay(stream).executed_cleanly());
   CHECK(stream.read(y).value() == all(2));
 }
@@ -295,9 +301,7 @@ TEST_CASE("B20: a body's capture breaks nobody's, and what others do meanwhile d
     }).join();
     return library.set(call, all);
   };
-  OpenWindow window = stream.record().value();
-  CHECK(stream.native<Out<float>>("gemm", body, y).executed_cleanly());
-  Instance step = instance(window.seal().value()).value();
+  Instance step = instance(recorded(stream, "gemm", y, body)).value();
   CHECK(step.replay(stream).executed_cleanly());
   CHECK(stream.read(y).value() == all(2));
 }
@@ -349,9 +353,7 @@ TEST_CASE("native work that makes other work on other addresses is refused, and 
     for (int each = 0; each < more; ++each) REFRAIN_TRY(library.set(call, all));
     return library.set(call, all);
   };
-  OpenWindow window = stream.record().value();
-  stream.native<Out<float>>("gemm", body, y);
-  const Recording recording = window.seal({.name = "decode"}).value();
+  const Recording recording = recorded(stream, "gemm", y, body);
   Instance step = Plan::prepare(*gpu.device, recording.graph()).value().instance().value();
   REQUIRE(step.bind("y", y).ok());
   CHECK(step.replay(stream).executed_cleanly());
@@ -367,6 +369,58 @@ TEST_CASE("native work that makes other work on other addresses is refused, and 
   CHECK(stream.read(other).value() == all(2));
 }
 
+TEST_CASE("native work that joins the same pieces in another way is other work") {
+  const Gpu gpu;
+  const Library library;
+  const cuda::DriverApi& api = library.api;
+  Stream stream = gpu.stream();
+  const Buffer<float> y = gpu.filled(stream, "y", 1, Role::output);
+  const Buffer<float> other = gpu.buffer("other");
+  CUstream side = nullptr;
+  CUevent event = nullptr;
+  {
+    const auto entered = gpu.device->enter();
+    REQUIRE(api.cuStreamCreate(&side, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+    REQUIRE(api.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+  }
+  // Four pieces with as many edges: one with two behind it and one behind those, or a chain with
+  // one that skips.
+  bool chain = false;
+  const auto body = [&](const NativeCall& call, DeviceSpan<float> all) -> Result<void> {
+    const CUstream main = stream_of(call);
+    const auto set = [&](CUstream on) {
+      return refused(api.cuMemsetD32Async(address_of(all.address), 0x40000000, 1, on));
+    };
+    const auto follow = [&](CUstream on, CUstream after) -> Result<void> {
+      REFRAIN_TRY(refused(api.cuEventRecord(event, after)));
+      return refused(api.cuStreamWaitEvent(on, event, 0));
+    };
+    REFRAIN_TRY(set(main));
+    REFRAIN_TRY(follow(side, main));
+    if (chain) {
+      REFRAIN_TRY(set(main));
+      REFRAIN_TRY(set(main));
+    } else {
+      REFRAIN_TRY(set(side));
+      REFRAIN_TRY(set(main));
+    }
+    REFRAIN_TRY(follow(main, side));
+    return set(main);
+  };
+  OpenWindow window = stream.record().value();
+  stream.native<InOut<float>>("gemm", body, y);
+  const Recording recording = window.seal({.roles = {{y.id(), Role::input, "y"}}}).value();
+  Instance step = Plan::prepare(*gpu.device, recording.graph()).value().instance().value();
+  REQUIRE(step.bind("y", y).ok());
+  chain = true;
+  const Result<void> bound = step.bind("y", other);
+  REQUIRE_FALSE(bound.ok());
+  says(bound.error(), "made other work than before: 4 nodes and 4 edges, where it was 4 and 4");
+  const auto entered = gpu.device->enter();
+  CHECK(api.cuEventDestroy_v2(event) == CUDA_SUCCESS);
+  CHECK(api.cuStreamDestroy_v2(side) == CUDA_SUCCESS);
+}
+
 TEST_CASE("E4: a body that throws when its instance is bound leaves it on what it had") {
   const Gpu gpu;
   const Library library;
@@ -378,9 +432,7 @@ TEST_CASE("E4: a body that throws when its instance is bound leaves it on what i
     if (throws) throw std::runtime_error("no dice");
     return library.set(call, all);
   };
-  OpenWindow window = stream.record().value();
-  stream.native<Out<float>>("gemm", body, y);
-  const Recording recording = window.seal().value();
+  const Recording recording = recorded(stream, "gemm", y, body);
   Instance step = Plan::prepare(*gpu.device, recording.graph()).value().instance().value();
   REQUIRE(step.bind("y", y).ok());
   throws = true;
@@ -507,9 +559,7 @@ TEST_CASE("E6: a body that calls its device while its graph is made ready is ref
     if (*calls) CHECK(side.fill(x, 9.0F).failed());
     return library.set(call, all);
   };
-  OpenWindow window = stream.record().value();
-  stream.native<Out<float>>("gemm", body, y);
-  const Recording recording = window.seal({.name = "decode"}).value();
+  const Recording recording = recorded(stream, "gemm", y, body);
   *calls = true;
   const Result<Instance> made = instance(recording);
   REQUIRE_FALSE(made.ok());

@@ -110,6 +110,16 @@ const std::array kTable{
         [](Scene& s) { return done(s.stream().launch(*s.rig.map, grid(4), s.x, *s.spare, 0U)); }},
     Row{"Stream::launch, its grid in a buffer", kDoomsIt,
         [](Scene& s) { return done(s.stream().launch(*s.rig.make, s.extent, *s.spare, 0U)); }},
+    Row{"Stream::host", kWithStream,
+        [](Scene& s) {
+          return done(s.stream().host<Out<float>>(
+              "own", [](std::span<float>) {}, *s.spare));
+        }},
+    Row{"Stream::native", kWithStream,
+        [](Scene& s) {
+          return done(s.stream().native<Out<float>>(
+              {"library", 64}, [](const NativeCall&, DeviceSpan<float>) {}, *s.spare));
+        }},
     Row{"Stream::copy", kWithStream, [](Scene& s) { return done(s.stream().copy(*s.spare, s.x)); }},
     Row{"Stream::fill", kWithStream, [](Scene& s) { return done(s.stream().fill(*s.spare, 3)); }},
     Row{"Stream::write", kWithStream,

@@ -418,7 +418,7 @@ TEST_CASE("file: a graph that is not portable is refused, and why") {
   CHECK(encoded.error().kind() == ErrorKind::not_portable);
 }
 
-TEST_CASE("file: a graph with host work is refused, with every node of it") {
+TEST_CASE("file: a graph with host or native work is refused, with every node of it") {
   const TemporaryFolder folder;
   GraphBuilder builder;
   builder.parts.name = "step";
@@ -433,6 +433,15 @@ TEST_CASE("file: a graph with host work is refused, with every node of it") {
     builder.parts.host_functions.push_back(std::move(function));
     builder.parts.nodes.push_back(node);
   }
+  auto native = std::make_shared<NativeFunction>();
+  native->signature.name = "gemm";
+  native->body = [](const NativeCall&, std::span<const DeviceMemory>) -> Result<void> {
+    return {};
+  };
+  builder.parts.native_functions.push_back(std::move(native));
+  Node node;
+  node.call = NativeFunctionCall{0};
+  builder.parts.nodes.push_back(node);
   const Result<void> saved = save(builder.seal(), folder.file("f"));
   REQUIRE(!saved.ok());
   CHECK(saved.error().kind() == ErrorKind::not_portable);
@@ -440,7 +449,9 @@ TEST_CASE("file: a graph with host work is refused, with every node of it") {
       saved.error().message() ==
       "The graph \"step\" cannot be saved. Node 1, \"sample\", is host work, whose function is "
       "this process's own; register it as a kernel. Node 2, \"log\", is host work, whose function "
-      "is this process's own; register it as a kernel.");
+      "is this process's own; register it as a kernel. Node 3, \"gemm\", is native work, whose "
+      "body "
+      "is this process's own; no file can hold it yet.");
   CHECK(folder.size() == 0);
 }
 

@@ -312,7 +312,8 @@ Result<CapturedGraph> CudaExecutable::capture(Piece& piece) {
           " nodes and " + std::to_string(captured->shape().edges.size()) + " edges, where it was " +
           std::to_string(native.shape->nodes.size()) + " and " +
           std::to_string(native.shape->edges.size()) +
-          ", or of other kinds. (It must make the same work on whatever addresses.)");
+          ", or of other kinds or otherwise joined. (It must make the same work on whatever "
+          "addresses.)");
 }
 
 Result<void> CudaExecutable::instantiate() {
