@@ -55,7 +55,7 @@ refrain::Result<std::shared_ptr<Cublas>> Cublas::open(const std::string& library
     if (opened == nullptr) opened = dlopen("libcublas.so.12", RTLD_NOW | RTLD_LOCAL);
   }
   if (opened == nullptr) {
-    const char* const why = dlerror();
+    const char* const why = dlerror();  // NOLINT: of this thread
     return refrain::Error(refrain::ErrorKind::driver_missing,
                           "cuBLAS cannot be opened: " + std::string(why != nullptr ? why : "") +
                               ". (Install the CUDA toolkit, or name the library.)");

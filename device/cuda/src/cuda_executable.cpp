@@ -253,7 +253,7 @@ Result<void> CudaExecutable::add_early_edges(std::span<const CUgraphNode> from, 
   CUgraphEdgeData data{};
   data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
   data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-  for (const CUgraphNode each : from) {
+  for (CUgraphNode each : from) {
     REFRAIN_TRY(
         context_->check(context_->api().cuGraphAddDependencies_v2(template_, &each, &to, &data, 1),
                         "cuGraphAddDependencies"));

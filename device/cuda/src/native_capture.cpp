@@ -11,9 +11,8 @@ namespace {
 /// For a block: what this thread may do while streams are captured.
 class CaptureMode {
  public:
-  CaptureMode(const DriverApi& api, CUstreamCaptureMode mode) noexcept : api_(api), mode_(mode) {
-    exchanged_ = api_.cuThreadExchangeStreamCaptureMode(&mode_);
-  }
+  CaptureMode(const DriverApi& api, CUstreamCaptureMode mode) noexcept
+      : api_(api), mode_(mode), exchanged_(api_.cuThreadExchangeStreamCaptureMode(&mode_)) {}
   CaptureMode(const CaptureMode&) = delete;
   CaptureMode& operator=(const CaptureMode&) = delete;
   ~CaptureMode() {
@@ -24,7 +23,7 @@ class CaptureMode {
  private:
   const DriverApi& api_;
   CUstreamCaptureMode mode_;
-  CUresult exchanged_ = CUDA_SUCCESS;
+  CUresult exchanged_;
 };
 
 /// The body has broken its capture, as `ended` says.
@@ -132,7 +131,7 @@ class NativeCaptures::OneStream {
  private:
   [[nodiscard]] bool given_back() const noexcept {
     const Lock lock(of_.mutex_);
-    if (of_.idle_.size() == of_.idle_.capacity()) return false;  // destroyed
+    if (of_.idle_.size() == kMostIdle) return false;  // destroyed
     of_.idle_.push_back(handle_);
     return true;
   }
@@ -143,7 +142,7 @@ class NativeCaptures::OneStream {
 };
 
 NativeCaptures::~NativeCaptures() {
-  for (const CUstream stream : idle_) {
+  for (CUstream stream : idle_) {
     context_->destroy([stream](const DriverApi& api) { api.cuStreamDestroy_v2(stream); });
   }
 }

@@ -64,12 +64,12 @@ class NativeCaptures {
 
  private:
   class OneStream;
+  static constexpr std::size_t kMostIdle = 4;  // as many as instances are usually made at once
 
   std::shared_ptr<Context> context_;
   bool checks_;
   Mutex mutex_;
-  // As many as instances are usually made at once.
-  boost::container::static_vector<CUstream, 4> idle_ REFRAIN_GUARDED_BY(mutex_);
+  boost::container::static_vector<CUstream, kMostIdle> idle_ REFRAIN_GUARDED_BY(mutex_);
 };
 
 /// Ends the capture of `stream`, if there is one; what it had captured is dropped. Answers whether
